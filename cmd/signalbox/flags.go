@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// serveCmd holds the flags of serve. Each has an environment variable
+// SIGNALBOX_NAME; the flag wins.
+type serveCmd struct {
+	Listen      string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for clients."`
+	AdminListen string   `placeholder:"ADDR" help:"Address for /metrics; off if empty."`
+	Isolation   string   `default:"auto" enum:"auto,session,shared" help:"A process for each session, or one shared by all: auto, session or shared."`
+	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the server's environment; repeatable."`
+	PassEnv     []string `placeholder:"NAME" help:"Variable of this environment to pass on; repeatable."`
+	Cwd         string   `placeholder:"DIR" help:"Working directory of the server."`
+	Store       string   `default:"memory:" placeholder:"URL" help:"Where sessions are kept: memory:."`
+
+	SessionIdle             time.Duration `default:"2h" help:"A session without message, open stream and call for so long ends."`
+	SessionMaxAge           time.Duration `default:"0" help:"A session ends after so long, used or not; 0: no limit."`
+	MaxSessions             int           `default:"1024" help:"Sessions in this process."`
+	MaxProcesses            int           `default:"128" help:"Server processes in all, those that are stopping counted."`
+	MaxSessionsPerPrincipal int           `default:"0" help:"Sessions of one principal; 0: no limit."`
+	StartTimeout            time.Duration `default:"2m" help:"Until the server's answer to initialize."`
+	CallTimeout             time.Duration `default:"10m" help:"For a call without answer and progress."`
+	CallLimit               time.Duration `default:"2h" help:"For one call in all."`
+	MaxMessage              size          `default:"64MiB" help:"One message, in either direction."`
+	Keepalive               time.Duration `default:"15s" help:"Between comments on a quiet stream."`
+	Drain                   time.Duration `default:"20s" help:"For calls in flight after SIGTERM."`
+
+	PublicURL     string   `placeholder:"URL" help:"The URL that clients use."`
+	AllowedHost   []string `placeholder:"NAME" help:"Host names to allow beside loopback names and IP addresses; repeatable."`
+	AllowedOrigin []string `placeholder:"ORIGIN" help:"Origins of browser pages to allow beside loopback ones; repeatable."`
+	Insecure      bool     `help:"Allow a listener beyond loopback although there is no authorization."`
+	StateKeyFile  string   `type:"path" placeholder:"FILE" help:"Key for what signalbox signs (event ids), at least 32 bytes; random at each start if not set."`
+	LogLevel      string   `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	LogFormat     string   `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
+
+	Command []string `arg:"" optional:"" passthrough:"" help:"The server's command and its arguments."`
+}
+
+// size is a number of bytes: 4MiB, 64KiB, 1GiB or plain bytes.
+type size int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *size) UnmarshalText(text []byte) error {
+	str := string(text)
+	unit := int64(1)
+	for suffix, n := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if rest, ok := strings.CutSuffix(str, suffix); ok {
+			str, unit = rest, n
+			break
+		}
+	}
+	n, err := strconv.ParseInt(str, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return fmt.Errorf("%q is no size; write 4MiB, 64KiB or a number of bytes", text)
+	}
+	*s = size(n * unit)
+	return nil
+}
+
+// maxMessageCap: positions within a message are 32 bits wide.
+const maxMessageCap = size(2 << 30)
+
+// check finds what is wrong with the settings before anything is started.
+func (c *serveCmd) check() error {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
+	if len(c.Command) == 0 {
+		return errors.New("serve needs the command of a server: signalbox serve -- COMMAND [ARG...]")
+	}
+	if s := c.Command[0]; strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") {
+		return errors.New("this version fronts stdio servers only; give a command, not a URL")
+	}
+	if strings.HasPrefix(c.Command[0], "-") {
+		return fmt.Errorf("unknown flag %s", c.Command[0])
+	}
+	if c.Store != "memory:" && c.Store != "memory" {
+		return fmt.Errorf("--store: %q is not known to this version; it has memory:", c.Store)
+	}
+	for _, kv := range c.Env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
+			return fmt.Errorf("--env: %q is not K=V", kv)
+		}
+	}
+	if c.MaxMessage < 1<<10 || c.MaxMessage > maxMessageCap {
+		return errors.New("--max-message: must be between 1KiB and 2GiB")
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+		zero bool
+	}{
+		{"--session-idle", c.SessionIdle, false}, {"--session-max-age", c.SessionMaxAge, true},
+		{"--start-timeout", c.StartTimeout, false}, {"--call-timeout", c.CallTimeout, false},
+		{"--call-limit", c.CallLimit, false}, {"--keepalive", c.Keepalive, false}, {"--drain", c.Drain, true},
+	} {
+		if d.v < 0 || d.v == 0 && !d.zero {
+			return fmt.Errorf("%s: must be more than 0", d.name)
+		}
+	}
+	if c.MaxSessions < 1 || c.MaxProcesses < 1 || c.MaxSessionsPerPrincipal < 0 {
+		return errors.New("--max-sessions and --max-processes must be at least 1, --max-sessions-per-principal at least 0")
+	}
+	return c.checkAddresses()
+}
+
+func (c *serveCmd) checkAddresses() error {
+	for _, l := range []struct{ flag, addr string }{{"--listen", c.Listen}, {"--admin-listen", c.AdminListen}} {
+		if l.addr == "" && l.flag == "--admin-listen" {
+			continue
+		}
+		host, _, err := net.SplitHostPort(l.addr)
+		if err != nil {
+			return fmt.Errorf("%s: %q is no HOST:PORT", l.flag, l.addr)
+		}
+		if !isLoopback(host) && !c.Insecure {
+			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, or --insecure if that is what you want", l.flag, l.addr)
+		}
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+			return fmt.Errorf("--public-url: %q is no http or https URL without query", c.PublicURL)
+		}
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// stateKey reads or makes the key.
+func (c *serveCmd) stateKey() ([]byte, error) {
+	if c.StateKeyFile == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(c.StateKeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("--state-key-file: %w", err)
+	}
+	key := []byte(strings.TrimSpace(string(b)))
+	if len(key) < 32 {
+		return nil, fmt.Errorf("--state-key-file: %s has %d bytes, at least 32 are needed", c.StateKeyFile, len(key))
+	}
+	return key, nil
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// serverName is a name for the one server of a command line: that of the
+// package which a runner starts, else of the command.
+func serverName(argv []string) string {
+	name := argv[0]
+	switch base := path.Base(argv[0]); base {
+	case "npx", "uvx", "bunx", "pnpx", "node", "python", "python3", "deno":
+		for _, a := range argv[1:] {
+			if !strings.HasPrefix(a, "-") {
+				name = a
+				break
+			}
+		}
+	}
+	name = path.Base(strings.TrimRight(name, "/"))
+	if at := strings.LastIndexByte(name, '@'); at > 0 {
+		name = name[:at] // the version of a package
+	}
+	name = strings.Trim(notInName.ReplaceAllString(name, "-"), "-")
+	if name == "" || name == "." || name == ".." {
+		return "server"
+	}
+	return name[:min(len(name), 64)]
+}

@@ -1,0 +1,115 @@
+// Command signalbox puts MCP servers on the network: many clients, one server
+// process or one for each, and every message to exactly the session it belongs
+// to.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/signalbox-mcp/signalbox/internal/child"
+)
+
+// Exit codes.
+const (
+	exitOK    = 0
+	exitError = 1 // failure while running
+	exitUsage = 2 // wrong usage or configuration
+)
+
+// version is set by the linker; a build from source says what it knows.
+var version = ""
+
+func main() {
+	if child.RunWatchdogIfAsked() {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, stop, os.Args[1:], streams{os.Stdout, os.Stderr}))
+}
+
+// streams are where a command writes.
+type streams struct{ out, err io.Writer }
+
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Put a stdio MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...]"`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+type versionCmd struct{}
+
+// usageError is a mistake of the caller: exit code 2.
+type usageError struct{ error }
+
+// run is main without the process: it returns the exit code. forget gives the
+// signals back, so that a second one ends the process at once.
+func run(ctx context.Context, forget func(), args []string, std streams) int {
+	var grammar cli
+	code := -1
+	parser, err := kong.New(&grammar,
+		kong.Name("signalbox"),
+		kong.Description("A proxy for the Model Context Protocol: every message reaches exactly the session it belongs to."),
+		kong.DefaultEnvars("SIGNALBOX"),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(c int) { code = c }),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		fmt.Fprintf(std.err, "signalbox: %v\n", err)
+		return exitError
+	}
+	parsed, err := parser.Parse(args)
+	if code >= 0 { // --help has printed
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "signalbox: %v\nsee: signalbox --help\n", err)
+		return exitUsage
+	}
+	switch parsed.Command() {
+	case "version":
+		fmt.Fprintf(std.out, "signalbox %s\n", versionText())
+	default:
+		err = grammar.Serve.run(ctx, forget, std)
+	}
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintf(std.err, "signalbox: %v\n", err)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintf(std.err, "signalbox: %v\n", err)
+		return exitError
+	}
+	return exitOK
+}
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && v == "devel" {
+			v += "+" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}

@@ -1,0 +1,157 @@
+package child
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// childAttr gives the child its own session, and with it its own group and no
+// terminal, and has the kernel kill it when the thread that forks it ends.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitExit waits until the process can be reaped, and leaves it a zombie.
+func awaitExit(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
+}
+
+// family recognises the descendants of a leader: by their chain of parents while
+// that holds, and by their session, which they keep when they lose their parent. No
+// process can join a session from outside, so a session once seen to be of the
+// family stays so for as long as it has members.
+type family struct {
+	leader   int
+	own      int              // our session, which none of them can have
+	sessions map[int]struct{} // those of the family that had members at the last look
+	groups   []int            // their process groups, at the last look
+}
+
+func newFamily(leader int) family {
+	own, err := unix.Getsid(0)
+	if err != nil {
+		own = 0
+	}
+	return family{
+		leader:   leader,
+		own:      own,
+		sessions: map[int]struct{}{leader: {}},
+		groups:   []int{leader},
+	}
+}
+
+// look finds the family among procs and returns who is alive but the leader.
+func (f *family) look(procs []proc, leaderReaped bool) []int {
+	member := make(map[int]bool)
+	if !leaderReaped {
+		member[f.leader] = true
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, p := range procs {
+			if member[p.pid] {
+				continue
+			}
+			if _, known := f.sessions[p.session]; !known && !member[p.ppid] {
+				continue
+			}
+			member[p.pid], changed = true, true
+			if p.session > 1 && p.session != f.own {
+				f.sessions[p.session] = struct{}{}
+			}
+		}
+	}
+	return f.remember(procs, member)
+}
+
+// remember keeps the sessions and groups that have members: the numbers of the others
+// may be given to strangers.
+func (f *family) remember(procs []proc, member map[int]bool) []int {
+	var living []int
+	sessions := map[int]struct{}{}
+	groups := map[int]struct{}{}
+	if member[f.leader] {
+		sessions[f.leader] = struct{}{}
+		groups[f.leader] = struct{}{}
+	}
+	for _, p := range procs {
+		if !member[p.pid] {
+			continue
+		}
+		if _, ok := f.sessions[p.session]; ok {
+			sessions[p.session] = struct{}{}
+			groups[p.pgrp] = struct{}{}
+		}
+		if p.pid != f.leader && p.state != 'Z' && p.state != 'X' {
+			living = append(living, p.pid)
+		}
+	}
+	f.sessions = sessions
+	f.groups = slices.Sorted(maps.Keys(groups))
+	return living
+}
+
+// membersLocked returns the living members but for the leader; known is false where
+// /proc cannot be read.
+func (t *tree) membersLocked() (pids []int, known bool) {
+	procs, err := processes()
+	if err != nil {
+		return nil, false
+	}
+	return t.family.look(procs, t.reaped), true
+}
+
+// observe is note with a look at /proc that is shared; it returns the groups seen.
+func (t *tree) observe(procs []proc) []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.empty {
+		return nil
+	}
+	t.family.look(procs, t.reaped)
+	return t.family.groups
+}
+
+// proc is what one needs to know of a process.
+type proc struct {
+	pid, ppid, pgrp, session int
+	state                    byte
+	start                    string // clock ticks since boot; with pid, an identity
+}
+
+// processes reads the process table.
+func processes() ([]proc, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	procs := make([]proc, 0, len(names))
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if p, ok := parseStat(string(stat)); ok {
+			procs = append(procs, p)
+		}
+	}
+	return procs, nil
+}

@@ -1,0 +1,143 @@
+package front
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+)
+
+// readBody reads a whole body of at most limit bytes. A client has the read
+// timeout for each part, so that a slow one is let go but a big body is not.
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	tooLarge := refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
+		"the body is larger than the limit of %d bytes (--max-message)", f.cfg.MaxMessage)
+	if r.ContentLength > limit {
+		w.Header().Set("Connection", "close")
+		return nil, tooLarge
+	}
+	src := &bodyReader{r: r.Body, control: http.NewResponseController(w), timeout: f.cfg.ReadTimeout}
+	defer src.done()
+	var body []byte
+	var err error
+	if r.ContentLength >= 0 {
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(src, body)
+	} else {
+		var buf bytes.Buffer
+		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
+		body = buf.Bytes()
+		if int64(len(body)) > limit {
+			w.Header().Set("Connection", "close")
+			return nil, tooLarge
+		}
+	}
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, mcp.CodeParse, "body", "the body could not be read to its end")
+	}
+	f.cfg.Metrics.in.Add(float64(len(body)))
+	return body, nil
+}
+
+type bodyReader struct {
+	r       io.Reader
+	control *http.ResponseController
+	timeout time.Duration
+	set     bool
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if err := b.control.SetReadDeadline(time.Now().Add(b.timeout)); err == nil {
+		b.set = true
+	}
+	// Parts, so that the deadline is renewed as long as bytes come.
+	return b.r.Read(p[:min(len(p), 1<<20)])
+}
+
+// done takes the deadline back: the server watches the connection from now on.
+func (b *bodyReader) done() {
+	if b.set {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+}
+
+// checkContentType wants JSON. A missing type is fine where no browser can be
+// behind it, for a page of another site may send a POST without one.
+func checkContentType(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return refuse(http.StatusUnsupportedMediaType, mcp.CodeInvalidRequest, "content_encoding", "compressed bodies are not taken")
+	}
+	ct := h.Get("Content-Type")
+	if ct == "application/json" || ct == "" && h.Get("Origin") == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(ct)
+	if (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && media == "application/json" {
+		return nil
+	}
+	return refuse(http.StatusUnsupportedMediaType, mcp.CodeInvalidRequest, "content_type", "the Content-Type must be application/json")
+}
+
+// readAccept tells what the client takes. ok is false where neither JSON nor
+// an event stream is.
+func readAccept(h http.Header) (takes live.Takes, ok bool) {
+	values := h["Accept"]
+	if len(values) == 1 && values[0] == "application/json, text/event-stream" {
+		return live.TakesBoth, true
+	}
+	accept := strings.TrimSpace(strings.Join(values, ","))
+	if accept == "" {
+		return live.TakesBoth, true
+	}
+	js, ev := quality(accept, "application", "json"), quality(accept, "text", "event-stream")
+	switch {
+	case js && ev:
+		return live.TakesBoth, true
+	case js:
+		return live.TakesJSON, true
+	case ev:
+		return live.TakesSSE, true
+	}
+	return 0, false
+}
+
+// quality tells whether the most specific range of an Accept header that fits
+// a media type allows it (RFC 9110, section 12.5.1).
+func quality(accept, typ, sub string) bool {
+	best, allowed := 0, false
+	for part := range strings.SplitSeq(accept, ",") {
+		media, params, _ := strings.Cut(part, ";")
+		t, s, _ := strings.Cut(strings.ToLower(strings.TrimSpace(media)), "/")
+		rank := 0
+		switch {
+		case t == typ && s == sub:
+			rank = 3
+		case t == typ && s == "*":
+			rank = 2
+		case t == "*" && s == "*":
+			rank = 1
+		}
+		if rank > best {
+			best, allowed = rank, !zeroQuality(params)
+		}
+	}
+	return allowed
+}
+
+func zeroQuality(params string) bool {
+	for p := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return err == nil && q == 0
+		}
+	}
+	return false
+}

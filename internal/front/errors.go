@@ -1,0 +1,125 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// refusal is an answer of Signalbox itself, with an HTTP status.
+type refusal struct {
+	status     int
+	code       int    // JSON-RPC
+	reason     string // error.data.reason, and the metric's label
+	message    string
+	data       string // further members of error.data, as JSON: `,"k":v`
+	retryAfter int    // seconds; 0: none
+	allow      string // for 405
+}
+
+func (e *refusal) Error() string { return e.message }
+
+func refuse(status, code int, reason, format string, args ...any) *refusal {
+	return &refusal{status: status, code: code, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// refusalOf is the one table from errors to status codes.
+func refusalOf(err error) *refusal {
+	var r *refusal
+	var w *wire.Error
+	var g *guard.Refused
+	switch {
+	case errors.As(err, &r):
+		return r
+	case errors.As(err, &w):
+		return refuse(http.StatusBadRequest, w.Code, "invalid_message", "%s", w.Msg)
+	case errors.As(err, &g):
+		return refuse(http.StatusForbidden, mcp.CodeInvalidRequest, g.What, "%s", g)
+	case errors.Is(err, live.ErrNotFound), errors.Is(err, upstream.ErrClosed):
+		return refuse(http.StatusNotFound, mcp.CodeSessionNotFound, "session_not_found", "Session not found")
+	case errors.Is(err, live.ErrSessionLimit):
+		return busy(http.StatusServiceUnavailable, "session_limit", err, 5)
+	case errors.Is(err, live.ErrPrincipalLimit):
+		return busy(http.StatusTooManyRequests, "principal_limit", err, 5)
+	case errors.Is(err, live.ErrCalls):
+		return busy(http.StatusTooManyRequests, "call_limit", err, 1)
+	case errors.Is(err, upstream.ErrTooMany):
+		return busy(http.StatusServiceUnavailable, "process_limit", fmt.Errorf("%w (--max-processes)", err), 5)
+	case errors.Is(err, upstream.ErrBusy):
+		return busy(http.StatusServiceUnavailable, "busy", err, 1)
+	case errors.Is(err, live.ErrDraining), errors.Is(err, upstream.ErrShutdown):
+		return busy(http.StatusServiceUnavailable, "shutdown", err, 1)
+	case errors.Is(err, session.ErrUnavailable):
+		return busy(http.StatusServiceUnavailable, "store_unavailable", errors.New("the session store is out of reach"), 2)
+	case errors.Is(err, live.ErrPosition):
+		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "event_id", "%s", err)
+	case errors.Is(err, live.ErrNotStarted):
+		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "not_initialized", "%s; send initialize first", err)
+	case errors.Is(err, live.ErrStarted):
+		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "initialized", "%s", err)
+	case errors.Is(err, upstream.ErrNothingPending):
+		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "nothing_pending", "%s", err)
+	}
+	e := upstream.RPCError(err) // what the server did wrong is no HTTP error
+	return refuse(http.StatusOK, e.Code, e.Reason, "%s", e.Message)
+}
+
+func busy(status int, reason string, err error, retryAfter int) *refusal {
+	r := refuse(status, mcp.CodeServer, reason, "%s", err)
+	r.retryAfter = retryAfter
+	return r
+}
+
+// fail answers with the JSON-RPC error for err, under the raw id token id (nil:
+// null, as the handshake era wants it).
+func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
+	e := refusalOf(err)
+	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
+	h := w.Header()
+	if e.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	if e.allow != "" {
+		h.Set("Allow", e.allow)
+	}
+	data := append([]byte(`{"source":"signalbox","reason":`), wire.AppendQuote(nil, e.reason)...)
+	data = append(append(data, e.data...), '}')
+	f.writeJSON(w, e.status, wire.AppendError(nil, id, e.code, e.message, data))
+}
+
+func methodNotAllowed(allow string) *refusal {
+	e := refuse(http.StatusMethodNotAllowed, mcp.CodeInvalidRequest, "method", "this path takes %s", allow)
+	e.allow = allow
+	return e
+}
+
+// unsupportedVersion lists what is spoken here, so that a client can tell the
+// era by it.
+func unsupportedVersion(requested string) *refusal {
+	e := refuse(http.StatusBadRequest, mcp.CodeUnsupportedVersion, "unsupported_version", "protocol version %q is not supported here", cut(requested))
+	list := []byte(`,"supported":[`)
+	for i, v := range mcp.Handshakes() {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = wire.AppendQuote(list, string(v))
+	}
+	list = append(list, `],"requested":`...)
+	e.data = string(wire.AppendQuote(list, cut(requested)))
+	return e
+}
+
+func cut(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "..."
+	}
+	return s
+}

@@ -1,0 +1,258 @@
+package front
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/sse"
+)
+
+// decideWait is how long an answer may take before the event stream opens, so
+// that no intermediary waits for a first byte.
+const decideWait = 100 * time.Millisecond
+
+// retryHint is what a client is asked to wait before it comes back to a stream
+// that was closed on purpose.
+const retryHint = time.Second
+
+// writePart bounds the bytes under one write deadline: a slow client that still
+// reads is not cut off in the middle of a large message.
+const writePart = 256 << 10
+
+// exchange is one HTTP request on its way to an answer with events.
+type exchange struct {
+	f        *Front
+	w        http.ResponseWriter
+	r        *http.Request
+	b        *live.Backend
+	sess     *live.Session
+	id       []byte // of initialize
+	takes    live.Takes
+	revision mcp.Revision
+	batch    bool
+	opening  bool // the answer to initialize is outstanding
+	control  *http.ResponseController
+}
+
+// run answers a POST: with JSON where the responses are all there before
+// anything else and within decideWait, or where the client takes nothing else;
+// with an event stream in all other cases.
+func (x *exchange) run(reader *live.Reader) {
+	defer reader.Close()
+	var wait <-chan time.Time
+	if x.takes != live.TakesJSON {
+		t := time.NewTimer(decideWait)
+		defer t.Stop()
+		wait = t.C
+	}
+	var buf [4]live.Event
+	events := buf[:0]
+	for {
+		var over bool
+		var err error
+		events, over, err = reader.Take(events)
+		switch {
+		case err != nil && x.takes == live.TakesJSON:
+			x.f.fail(x.w, x.id, err)
+			return
+		case err != nil || x.mustStream(events):
+			x.stream(reader, events)
+			return
+		case x.complete(events, over):
+			x.json(events, reader)
+			return
+		case over:
+			x.stream(reader, events)
+			return
+		}
+		select {
+		case <-reader.Wake():
+		case <-wait:
+			x.stream(reader, events)
+			return
+		case <-x.r.Context().Done():
+			if x.opening {
+				x.sess.Abandon()
+			}
+			return
+		}
+	}
+}
+
+// mustStream: something else than responses came, or a client that takes no
+// JSON has something to read.
+func (x *exchange) mustStream(events []live.Event) bool {
+	if x.takes == live.TakesSSE {
+		return len(events) > 0
+	}
+	for _, e := range events {
+		if !e.Reply {
+			return x.takes == live.TakesBoth
+		}
+	}
+	return false
+}
+
+func (x *exchange) complete(events []live.Event, over bool) bool {
+	if x.takes == live.TakesSSE {
+		return false
+	}
+	if x.batch {
+		return over && (len(events) > 0 || x.takes == live.TakesJSON)
+	}
+	return len(events) > 0
+}
+
+// enter puts the session id of an initialize into the headers, where the
+// server has accepted it or the stream cannot wait for that.
+func (x *exchange) enter(early bool) error {
+	if !x.opening || !early && !x.sess.Accepted() {
+		return nil
+	}
+	if err := x.sess.Register(x.r.Context()); err != nil {
+		return err
+	}
+	x.w.Header().Set(mcp.HeaderSession, x.sess.ID())
+	return nil
+}
+
+// json writes the one response, or the array of a batch.
+func (x *exchange) json(events []live.Event, reader *live.Reader) {
+	if err := x.enter(false); err != nil {
+		x.f.fail(x.w, x.id, err)
+		return
+	}
+	if !x.batch {
+		x.f.writeJSON(x.w, http.StatusOK, events[0].Data)
+		return
+	}
+	body := []byte{'['}
+	for i, e := range events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, e.Data...)
+	}
+	x.f.writeJSON(x.w, http.StatusOK, append(body, ']'))
+}
+
+// stream writes an event stream: first events, which are taken already, then
+// what follows, until the stream is over or the client leaves.
+func (x *exchange) stream(reader *live.Reader, events []live.Event) {
+	if err := x.enter(len(events) == 0); err != nil {
+		x.f.fail(x.w, x.id, err)
+		return
+	}
+	out := x.openStream(reader, events)
+	gauge := x.f.cfg.Metrics.Streams.WithLabelValues(x.b.Name, "streamable")
+	gauge.Inc()
+	defer gauge.Dec()
+	follow(x, reader, events, out, func(dst []byte, e live.Event) []byte {
+		return sse.AppendEvent(dst, reader.EventID(e.Seq), "message", e.Data)
+	})
+}
+
+// openStream sends the headers and returns the first bytes of the body. A
+// client of 2025-11-25 gets an event id at once (SEP-1699); older clients
+// cannot read an event without data and get a comment.
+func (x *exchange) openStream(reader *live.Reader, taken []live.Event) []byte {
+	reader.Keep()
+	streamHeaders(x.w)
+	if x.revision.AtLeast(mcp.R20251125) {
+		at := reader.Position()
+		if len(taken) > 0 {
+			at = taken[0].Seq - 1
+		}
+		return sse.AppendPriming(nil, reader.EventID(at))
+	}
+	return sse.AppendComment(nil, "open")
+}
+
+func streamHeaders(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+}
+
+// follow writes what a reader fetches to a client, and comments while there is
+// nothing. It returns why it stopped; nil: the stream is over.
+func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, encode func([]byte, live.Event) []byte) error {
+	x.control = http.NewResponseController(x.w)
+	quiet := time.NewTimer(x.f.cfg.Keepalive)
+	defer quiet.Stop()
+	var over bool
+	var cut error
+	for {
+		for _, e := range events {
+			if out = encode(out, e); len(out) >= writePart {
+				if err := x.write(out); err != nil {
+					return err
+				}
+				out = out[:0]
+			}
+		}
+		if cut != nil && (errors.Is(cut, live.ErrDraining) || errors.Is(cut, live.ErrTooSlow)) {
+			out = sse.AppendRetry(out, retryHint)
+		}
+		if len(out) > 0 {
+			if err := x.write(out); err != nil {
+				return err
+			}
+			if err := x.control.Flush(); err != nil {
+				return err
+			}
+			quiet.Reset(x.f.cfg.Keepalive)
+		}
+		if over || cut != nil {
+			return cut
+		}
+		if cap(out) > writePart {
+			out = nil
+		}
+		out = out[:0]
+		clear(events)
+		events, over, cut = reader.Take(events[:0])
+		if len(events) > 0 || over || cut != nil {
+			continue
+		}
+		select {
+		case <-reader.Wake():
+		case <-quiet.C:
+			out = sse.AppendComment(out, "keepalive")
+			quiet.Reset(x.f.cfg.Keepalive)
+		case <-x.r.Context().Done():
+			return errClientGone
+		}
+	}
+}
+
+// write sends b in parts, each with its own deadline.
+func (x *exchange) write(b []byte) error { return x.f.writeParts(x.w, x.control, b) }
+
+func (f *Front) writeParts(w http.ResponseWriter, control *http.ResponseController, b []byte) error {
+	f.cfg.Metrics.out.Add(float64(len(b)))
+	for len(b) > 0 {
+		n := min(len(b), writePart)
+		_ = control.SetWriteDeadline(time.Now().Add(f.cfg.WriteTimeout)) // not every writer has deadlines
+		if _, err := w.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// writeJSON answers with one JSON body. A client that is gone needs no report.
+func (f *Front) writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_ = f.writeParts(w, http.NewResponseController(w), body)
+}

@@ -1,0 +1,227 @@
+package front
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+)
+
+// Config sets a Front up. All fields but PublicURL are required.
+type Config struct {
+	Backends     []*live.Backend
+	Live         *live.Manager
+	MaxMessage   int64         // bytes of one body
+	Keepalive    time.Duration // between comments on a quiet stream
+	WriteTimeout time.Duration // for each write to a client
+	ReadTimeout  time.Duration // for each part of a body
+	PublicURL    *url.URL      // nil: none
+	Guard        *guard.Guard
+	Log          *slog.Logger
+	Metrics      *Metrics
+}
+
+// Metrics counts what the front does. Register it with a Prometheus registry.
+type Metrics struct {
+	refused *prometheus.CounterVec // reason
+	bytes   *prometheus.CounterVec // direction: "in" from clients, "out" to them
+	in, out prometheus.Counter
+	Streams *prometheus.GaugeVec // server, transport
+}
+
+// NewMetrics makes the collectors. streams is the gauge of open streams.
+func NewMetrics(streams *prometheus.GaugeVec) *Metrics {
+	m := &Metrics{
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signalbox_refused_total", Help: "Requests answered with an error of Signalbox itself, by reason."}, []string{"reason"}),
+		bytes:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signalbox_client_bytes_total", Help: "Bytes of messages from (in) and to (out) clients."}, []string{"direction"}),
+		Streams: streams,
+	}
+	m.in, m.out = m.bytes.WithLabelValues("in"), m.bytes.WithLabelValues("out")
+	return m
+}
+
+// Describe and Collect make Metrics a prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	m.refused.Describe(ch)
+	m.bytes.Describe(ch)
+}
+
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	m.refused.Collect(ch)
+	m.bytes.Collect(ch)
+}
+
+// Front serves clients. It is an http.Handler.
+type Front struct {
+	cfg      Config
+	backends map[string]*live.Backend
+	prefix   string // path of the public URL, without a slash at the end
+}
+
+// New makes the handler.
+func New(cfg Config) *Front {
+	f := &Front{cfg: cfg, backends: make(map[string]*live.Backend)}
+	for _, b := range cfg.Backends {
+		f.backends[b.Name] = b
+	}
+	if cfg.PublicURL != nil {
+		f.prefix = strings.TrimSuffix(cfg.PublicURL.EscapedPath(), "/")
+	}
+	return f
+}
+
+// endpoint is what a path leads to.
+type endpoint uint8
+
+const (
+	noEndpoint endpoint = iota
+	endpointMCP
+	endpointSSE
+	endpointMessages
+)
+
+const anonymous = "anonymous" // the principal where authorization is off
+
+// ServeHTTP handles one exchange. The order of checks: Host and Origin, then
+// what the handler of the path looks at: session, then body.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	switch path {
+	case "/healthz":
+		f.writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
+		return
+	case "/readyz":
+		f.ready(w)
+		return
+	}
+	if err := f.cfg.Guard.Check(w, r); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	b, what, base, err := f.route(path)
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
+		preflight(w)
+		return
+	}
+	if err := checkHeaders(r.Header); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	switch what {
+	case endpointMCP:
+		f.streamable(w, r, b)
+	case endpointSSE:
+		f.sse(w, r, b, base)
+	case endpointMessages:
+		f.messages(w, r, b)
+	}
+}
+
+func (f *Front) ready(w http.ResponseWriter) {
+	if f.cfg.Live.Draining() {
+		f.fail(w, nil, live.ErrDraining)
+		return
+	}
+	f.writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
+}
+
+// route finds server and endpoint of a path. base is the path before the
+// endpoint. A lone server is at the root too.
+func (f *Front) route(path string) (b *live.Backend, what endpoint, base string, err error) {
+	name, rest := "", path
+	if after, ok := strings.CutPrefix(path, "/servers/"); ok {
+		name, rest, _ = strings.Cut(after, "/")
+		base, rest = "/servers/"+name, "/"+rest
+		b = f.backends[name]
+	} else if len(f.cfg.Backends) == 1 {
+		b = f.cfg.Backends[0]
+	}
+	switch rest {
+	case "/mcp":
+		what = endpointMCP
+	case "/sse":
+		what = endpointSSE
+	case "/messages", "/message":
+		what = endpointMessages
+	}
+	if b != nil && what != noEndpoint {
+		return b, what, base, nil
+	}
+	return nil, noEndpoint, "", refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "nothing is served at this path; try %s", strings.Join(f.Paths(), ", "))
+}
+
+// Paths are those at which servers are found.
+func (f *Front) Paths() []string {
+	if len(f.cfg.Backends) == 1 {
+		return []string{"/mcp", "/sse"}
+	}
+	var paths []string
+	for _, b := range f.cfg.Backends {
+		paths = append(paths, "/servers/"+b.Name+"/mcp", "/servers/"+b.Name+"/sse")
+	}
+	return paths
+}
+
+// singles are headers that may be repeated only with one value: two parties
+// that read different ones would see different requests.
+var singles = []string{mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, "Authorization", mcp.HeaderLastEvent}
+
+func checkHeaders(h http.Header) error {
+	for _, name := range singles {
+		values := h[name]
+		for _, v := range values {
+			if v != values[0] {
+				return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "headers", "two different values of the header %s", name)
+			}
+		}
+	}
+	if h.Get("X-Api-Key") != "" && len(h.Get("Authorization")) >= 7 && strings.EqualFold(h.Get("Authorization")[:7], "bearer ") {
+		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "headers", "a bearer token and an X-API-Key in one request")
+	}
+	return nil
+}
+
+// HTTPServer is the http.Server that Signalbox wants: bounds on headers and
+// idle connections, HTTP/2 without TLS offered, and no limit on how long an
+// answer may take, for streams are open for hours.
+func (f *Front) HTTPServer(errorLog *slog.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           f,
+		ReadHeaderTimeout: 15 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		ErrorLog:          slog.NewLogLogger(errorLog.Handler(), slog.LevelDebug),
+	}
+}
+
+// preflight answers a browser's question before the real request.
+func preflight(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, Accept, Authorization, X-API-Key, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+var errClientGone = errors.New("the client closed the connection")

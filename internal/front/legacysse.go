@@ -1,0 +1,123 @@
+package front
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/sse"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// sse opens the stream of an HTTP+SSE session (2024-11-05, basic/transports).
+// The session lives as long as the stream.
+func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, base string) {
+	if r.Method != http.MethodGet {
+		f.fail(w, nil, methodNotAllowed("GET"))
+		return
+	}
+	if takes, ok := readAccept(r.Header); !ok || takes == live.TakesJSON {
+		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
+		return
+	}
+	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, anonymous)
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	x := &exchange{f: f, w: w, r: r, b: b}
+	streamHeaders(w)
+	gauge := f.cfg.Metrics.Streams.WithLabelValues(b.Name, "sse")
+	gauge.Inc()
+	defer gauge.Dec()
+	// A reference with an absolute path: right behind any host name and TLS.
+	endpoint := f.prefix + base + "/messages?session_id=" + url.QueryEscape(sess.ID())
+	first := sse.AppendEvent(nil, "", "endpoint", []byte(endpoint))
+	err = follow(x, reader, nil, first, func(dst []byte, e live.Event) []byte {
+		return sse.AppendEvent(dst, "", "message", e.Data)
+	})
+	reader.Close()
+	sess.HungUp(err)
+}
+
+// messages takes what a client of HTTP+SSE sends. Answers go to its stream.
+func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend) {
+	if r.Method != http.MethodPost {
+		f.fail(w, nil, methodNotAllowed("POST"))
+		return
+	}
+	if err := checkContentType(r.Header); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	q := r.URL.Query()
+	id := q.Get("session_id")
+	if id == "" {
+		id = q.Get("sessionId")
+	}
+	if id == "" {
+		f.fail(w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session", "the query parameter session_id is missing; use the URL of the endpoint event"))
+		return
+	}
+	sess, missing := f.cfg.Live.Find(r.Context(), b, session.LegacySSE, id, anonymous)
+	limit := f.cfg.MaxMessage
+	if missing != nil {
+		limit = min(limit, echoLimit)
+	}
+	body, err := f.readBody(w, r, limit)
+	switch {
+	case err != nil && missing != nil:
+		f.fail(w, nil, missing)
+	case err != nil:
+		f.fail(w, nil, err)
+	case missing == nil && wire.IsBatch(body):
+		f.legacyBatch(w, r, sess, body)
+	default:
+		msg, err := wire.Parse(body)
+		if missing != nil {
+			err = missing
+		} else if err == nil {
+			err = legacyMessage(sess, msg)
+		}
+		if err != nil {
+			f.fail(w, errorID(&msg, err), err)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+func legacyMessage(sess *live.Session, msg wire.Message) error {
+	req := upstream.NewRequest(msg)
+	switch {
+	case isInitialize(&msg):
+		return sess.Initialize(req)
+	case msg.Kind == wire.Request:
+		return sess.CallOnOwn(req)
+	}
+	return sess.Send(req)
+}
+
+// legacyBatch: a client may have negotiated 2025-03-26 over the old transport.
+func (f *Front) legacyBatch(w http.ResponseWriter, r *http.Request, sess *live.Session, body []byte) {
+	if sess.Revision() != mcp.R20250326 {
+		f.fail(w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
+		return
+	}
+	reqs, replies, err := f.split(sess, r.Header, body)
+	if err == nil && len(replies) > 0 {
+		err = refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "the batch holds something that is no message for this session")
+	}
+	for _, req := range reqs {
+		err = errors.Join(err, sess.CallOnOwn(req))
+	}
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}

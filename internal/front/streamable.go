@@ -1,0 +1,254 @@
+package front
+
+import (
+	"net/http"
+
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+func (f *Front) streamable(w http.ResponseWriter, r *http.Request, b *live.Backend) {
+	switch r.Method {
+	case http.MethodPost:
+		f.post(w, r, b)
+	case http.MethodGet:
+		f.get(w, r, b)
+	case http.MethodDelete:
+		f.delete(w, r, b)
+	default:
+		f.fail(w, nil, methodNotAllowed("GET, POST, DELETE"))
+	}
+}
+
+// echoLimit bounds the body that is read only to find the id of a request that
+// is refused anyway.
+const echoLimit = 64 << 10
+
+func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
+	takes, ok := readAccept(r.Header)
+	if !ok {
+		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow application/json or text/event-stream"))
+		return
+	}
+	if err := checkContentType(r.Header); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	var sess *live.Session
+	var missing error // set where the session header leads nowhere
+	limit := f.cfg.MaxMessage
+	if id := r.Header.Get(mcp.HeaderSession); id != "" {
+		sess, missing = f.cfg.Live.Find(r.Context(), b, session.Streamable, id, anonymous)
+		if missing != nil {
+			limit = min(limit, echoLimit)
+		}
+	}
+	body, err := f.readBody(w, r, limit)
+	if err != nil {
+		if missing != nil {
+			err = missing
+		}
+		f.fail(w, nil, err)
+		return
+	}
+	x := &exchange{f: f, w: w, r: r, b: b, takes: takes}
+	if wire.IsBatch(body) && missing == nil {
+		f.batch(x, sess, body)
+		return
+	}
+	msg, err := wire.Parse(body)
+	if err == nil {
+		err = checkEra(&msg, r.Header)
+	}
+	switch {
+	case err == nil && isInitialize(&msg):
+		f.initialize(x, msg) // a session id that came with it means nothing
+	case missing != nil:
+		f.fail(w, msg.Bytes(msg.ID), missing)
+	case err != nil:
+		f.fail(w, errorID(&msg, err), err)
+	case sess == nil:
+		f.fail(w, msg.Bytes(msg.ID), refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session",
+			"the header Mcp-Session-Id is missing; it comes with the answer to initialize"))
+	default:
+		f.message(x, sess, msg)
+	}
+}
+
+// errorID is the id to echo for a message that was refused; nil for none.
+func errorID(msg *wire.Message, err error) []byte {
+	if e, ok := err.(*wire.Error); ok {
+		return e.ID
+	}
+	return msg.Bytes(msg.ID)
+}
+
+func isInitialize(msg *wire.Message) bool {
+	return msg.Kind == wire.Request && mcp.MethodOf(msg.MethodName()) == mcp.Initialize
+}
+
+// checkEra refuses what this endpoint does not speak: the per-request era, and
+// unknown versions in the header of anything but initialize.
+func checkEra(msg *wire.Message, h http.Header) error {
+	if v, ok := wire.Unquote(msg.Bytes(msg.P.MetaVersion)); ok && mcp.LooksModern(string(v)) {
+		return unsupportedVersion(string(v))
+	}
+	v := h.Get(mcp.HeaderVersion)
+	if v == "" || isInitialize(msg) || mcp.Revision(v).Handshake() {
+		return nil
+	}
+	return unsupportedVersion(v)
+}
+
+// message passes one message of a session on.
+func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
+	req := upstream.NewRequest(msg)
+	id := msg.Bytes(msg.ID)
+	if msg.Kind != wire.Request {
+		if err := sess.Send(req); err != nil {
+			f.fail(x.w, nil, err)
+			return
+		}
+		x.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	reader, err := sess.Call(x.takes, []upstream.Request{req})
+	if err != nil {
+		f.fail(x.w, id, err)
+		return
+	}
+	x.sess, x.revision = sess, sess.Revision()
+	x.run(reader)
+}
+
+// initialize begins a session. Its id goes out once the server has accepted,
+// or with the headers of the stream that a slow start has opened before.
+func (f *Front) initialize(x *exchange, msg wire.Message) {
+	version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
+	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
+	id := append([]byte(nil), msg.Bytes(msg.ID)...)
+	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, upstream.NewRequest(msg))
+	if err != nil {
+		f.fail(x.w, id, err)
+		return
+	}
+	x.sess, x.id = sess, id
+	x.opening = true
+	x.run(reader)
+}
+
+// batch takes an array, which exists in 2025-03-26 only: each element goes its
+// own way, and the answers form one array.
+func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
+	if sess == nil || sess.Revision() != mcp.R20250326 {
+		f.fail(x.w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
+		return
+	}
+	reqs, replies, err := f.split(sess, x.r.Header, body)
+	if err != nil {
+		f.fail(x.w, nil, err)
+		return
+	}
+	if len(reqs)+len(replies) == 0 {
+		x.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	reader, err := sess.Call(x.takes, reqs, replies...)
+	if err != nil {
+		f.fail(x.w, nil, err)
+		return
+	}
+	x.sess, x.revision, x.batch = sess, sess.Revision(), true
+	x.run(reader)
+}
+
+// split sends the notifications and responses of a batch, and returns its
+// requests and the errors for elements that are none of these.
+func (f *Front) split(sess *live.Session, h http.Header, body []byte) (reqs []upstream.Request, replies [][]byte, err error) {
+	elems, err := wire.SplitBatch(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(elems) > maxBatch {
+		return nil, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "more than %d messages in a batch", maxBatch)
+	}
+	for _, e := range elems {
+		msg, err := wire.Parse(append([]byte(nil), e...))
+		if err == nil {
+			err = checkEra(&msg, h)
+		}
+		if err == nil && isInitialize(&msg) {
+			err = refuse(0, mcp.CodeInvalidRequest, "batch", "initialize must not be part of a batch")
+		}
+		if err == nil && msg.Kind == wire.Request {
+			reqs = append(reqs, upstream.NewRequest(msg))
+			continue
+		}
+		if err == nil {
+			if err = sess.Send(upstream.NewRequest(msg)); err == nil || msg.Kind == wire.Notification {
+				continue
+			}
+		}
+		e := refusalOf(err)
+		replies = append(replies, upstream.ErrorReply(errorID(&msg, err), upstream.Errorf(e.code, e.reason, "%s", e.message)))
+	}
+	return reqs, replies, nil
+}
+
+// maxBatch bounds the messages of one batch.
+const maxBatch = 1000
+
+// get opens the session's own stream, or resumes any of its streams.
+func (f *Front) get(w http.ResponseWriter, r *http.Request, b *live.Backend) {
+	if takes, ok := readAccept(r.Header); !ok || takes == live.TakesJSON {
+		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
+		return
+	}
+	sess, err := f.existing(r, b)
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	var reader *live.Reader
+	if last := r.Header.Get(mcp.HeaderLastEvent); last != "" {
+		reader, err = sess.Resume(last)
+	} else {
+		reader, err = sess.Listen()
+	}
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	x := &exchange{f: f, w: w, r: r, b: b, takes: live.TakesSSE, sess: sess, revision: sess.Revision()}
+	defer reader.Close()
+	x.stream(reader, nil)
+}
+
+func (f *Front) delete(w http.ResponseWriter, r *http.Request, b *live.Backend) {
+	sess, err := f.existing(r, b)
+	if err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	sess.Delete()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// existing is the session that a request without a body names.
+func (f *Front) existing(r *http.Request, b *live.Backend) (*live.Session, error) {
+	id := r.Header.Get(mcp.HeaderSession)
+	if id == "" {
+		return nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session", "the header Mcp-Session-Id is missing")
+	}
+	sess, err := f.cfg.Live.Find(r.Context(), b, session.Streamable, id, anonymous)
+	if err != nil {
+		return nil, err
+	}
+	if v := r.Header.Get(mcp.HeaderVersion); v != "" && !mcp.Revision(v).Handshake() {
+		return nil, unsupportedVersion(v)
+	}
+	return sess, nil
+}

@@ -1,0 +1,99 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/session"
+)
+
+// chores are the writes to the store that nobody waits for. They are kept by
+// key, so that at most one waits for each session, and done by one goroutine.
+type chores struct {
+	store session.Store
+	log   *slog.Logger
+	wake  chan struct{}
+	done  chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	todo   map[session.Key]time.Time // last seen; zero: delete
+}
+
+// storeTimeout bounds one write to the store.
+const storeTimeout = 2 * time.Second
+
+func newChores(store session.Store, log *slog.Logger) *chores {
+	c := &chores{store: store, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), todo: make(map[session.Key]time.Time)}
+	go c.run()
+	return c
+}
+
+func (c *chores) touch(k session.Key, seen time.Time) {
+	c.mu.Lock()
+	if at, waiting := c.todo[k]; !waiting || !at.IsZero() {
+		c.todo[k] = seen
+	}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *chores) delete(k session.Key) {
+	c.mu.Lock()
+	c.todo[k] = time.Time{}
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *chores) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close does what is left and waits for it.
+func (c *chores) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.signal()
+	<-c.done
+}
+
+func (c *chores) run() {
+	defer close(c.done)
+	for {
+		c.mu.Lock()
+		todo, closed := c.todo, c.closed
+		c.todo = make(map[session.Key]time.Time)
+		c.mu.Unlock()
+		for k, seen := range todo {
+			c.do(k, seen)
+		}
+		if len(todo) > 0 {
+			continue
+		}
+		if closed {
+			return
+		}
+		<-c.wake
+	}
+}
+
+func (c *chores) do(k session.Key, seen time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	var err error
+	if seen.IsZero() {
+		err = c.store.Delete(ctx, k)
+	} else {
+		err = c.store.Touch(ctx, k, seen)
+	}
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		c.log.Warn("session record not written", "session", session.ShortHash(k.ID), "server", k.Server, "err", err)
+	}
+}

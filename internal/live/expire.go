@@ -1,0 +1,153 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+// A session is used by every message from its client, by an open stream and by
+// a call in flight; what it has subscribed to does not count.
+
+// touchLocked notes a message of the client. The store hears of it at most
+// once in a tenth of the idle time.
+func (s *Session) touchLocked() {
+	s.usedLocked()
+	if !s.shaken && s.accepted {
+		s.shaken = true
+	}
+	if s.lastUse.Sub(s.lastStored) > s.m.cfg.Idle/10 {
+		s.storeUseLocked()
+	}
+}
+
+func (s *Session) storeUseLocked() {
+	if s.registered && !s.ended {
+		s.lastStored = time.Now()
+		s.m.chores.touch(session.Key{Server: s.backend.Name, ID: s.id}, s.lastStored)
+	}
+}
+
+// armLocked sets the session's one timer for the next time at which it could
+// have to end.
+func (s *Session) armLocked() {
+	d := time.Until(s.lastUse.Add(s.idleLocked()))
+	if s.busyLocked() {
+		d = s.m.cfg.Idle / 2 // look again, and keep the record alive
+	}
+	if age := s.m.cfg.MaxAge; age > 0 {
+		d = min(d, time.Until(s.created.Add(age)))
+	}
+	d = max(d, time.Millisecond)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, s.expire)
+	} else {
+		s.timer.Reset(d)
+	}
+}
+
+func (s *Session) busyLocked() bool { return s.readers > 0 || s.calls > 0 }
+
+// idleLocked is shorter until the client has finished the handshake.
+func (s *Session) idleLocked() time.Duration {
+	if !s.shaken && s.transport != legacy {
+		return min(s.m.cfg.Handshake, s.m.cfg.Idle)
+	}
+	return s.m.cfg.Idle
+}
+
+func (s *Session) expire() {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return
+	}
+	now := time.Now()
+	var reason error
+	switch {
+	case s.m.cfg.MaxAge > 0 && now.Sub(s.created) >= s.m.cfg.MaxAge:
+		reason = errMaxAge
+	case s.busyLocked():
+		s.storeUseLocked()
+	case now.Sub(s.lastUse) >= s.idleLocked():
+		reason = errIdle
+		if !s.shaken {
+			reason = errHandshake
+		}
+	}
+	if reason == nil {
+		s.armLocked()
+	}
+	s.mu.Unlock()
+	if reason != nil {
+		s.end(reason)
+	}
+}
+
+func (m *Manager) callStarted() {
+	m.calls.Add(1)
+	m.cfg.Metrics.inFlight.Inc()
+}
+
+func (m *Manager) callEnded() {
+	m.cfg.Metrics.inFlight.Dec()
+	if m.calls.Add(-1) == 0 {
+		select {
+		case m.quiet <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Drain refuses new sessions, lets go of streams that carry no call, and waits
+// for the calls in flight until ctx is over.
+func (m *Manager) Drain(ctx context.Context) {
+	m.mu.Lock()
+	m.draining = true
+	sessions := m.listLocked()
+	m.mu.Unlock()
+	for _, s := range sessions {
+		s.mu.Lock()
+		if r := s.own.reader; r != nil && s.transport != legacy {
+			r.cutLocked(ErrDraining)
+		}
+		s.mu.Unlock()
+	}
+	for m.calls.Load() > 0 {
+		select {
+		case <-m.quiet:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Draining tells whether new sessions are refused.
+func (m *Manager) Draining() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.draining
+}
+
+func (m *Manager) listLocked() []*Session {
+	list := make([]*Session, 0, len(m.all))
+	for s := range m.all {
+		list = append(list, s)
+	}
+	return list
+}
+
+// Close ends every session and the manager itself. The store is closed by its
+// owner, afterwards.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	m.draining = true
+	sessions := m.listLocked()
+	m.mu.Unlock()
+	for _, s := range sessions {
+		s.end(upstream.ErrShutdown)
+	}
+	m.chores.close()
+}

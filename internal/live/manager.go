@@ -1,0 +1,270 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+// Config sets the manager up. Store, Key, Metrics and Log are required; zero
+// limits get the defaults of DefaultLimits.
+type Config struct {
+	Limits
+	Store   session.Store
+	Key     []byte // for event ids; replicas share it
+	Metrics *Metrics
+	Log     *slog.Logger
+}
+
+// Limits bound everything that a client can make grow.
+type Limits struct {
+	Idle            time.Duration // without message, open stream and call
+	MaxAge          time.Duration // of a session, used or not; 0: none
+	Handshake       time.Duration // until the first message after initialize
+	MaxSessions     int
+	MaxPerPrincipal int // sessions; 0: none
+	MaxCalls        int // in flight, of one session
+	MaxDetached     int // calls in flight whose client left, of one session
+	QueueBytes      int // unsent, of one stream that is being read
+	QueueEvents     int
+	WaitingBytes    int // for the next reader of a session's own stream
+	WaitingEvents   int
+	LogBytes        int // for resumption: of one stream, and of those that are over
+	LogEvents       int // of one stream
+	KeptStreams     int // over but resumable, of one session
+	AllLogBytes     int64
+}
+
+// DefaultLimits are those of a process that is told nothing else.
+func DefaultLimits() Limits {
+	return Limits{
+		Idle: 2 * time.Hour, Handshake: 2 * time.Minute, MaxSessions: 1024,
+		MaxCalls: 1024, MaxDetached: 16,
+		QueueBytes: 4 << 20, QueueEvents: 4096, WaitingBytes: 1 << 20, WaitingEvents: 256,
+		LogBytes: 1 << 20, LogEvents: 256, KeptStreams: 16, AllLogBytes: 256 << 20,
+	}
+}
+
+// Backend is one server with its name.
+type Backend struct {
+	Name   string
+	Server upstream.Server
+}
+
+// Manager holds the sessions of this process.
+type Manager struct {
+	cfg    Config
+	logged atomic.Int64  // bytes in all event logs
+	calls  atomic.Int64  // in flight
+	quiet  chan struct{} // gets a value when calls reaches 0
+	chores *chores
+
+	mu           sync.Mutex
+	draining     bool
+	slots        int            // sessions, those that are opening counted
+	perPrincipal map[string]int // sessions by principal
+	sessions     map[tableKey]*Session
+	all          map[*Session]struct{} // also those not yet registered
+}
+
+type tableKey struct {
+	transport  session.Transport
+	server, id string
+}
+
+// NewManager starts the manager; Close ends it.
+func NewManager(cfg Config) *Manager {
+	m := &Manager{
+		cfg: cfg, quiet: make(chan struct{}, 1),
+		perPrincipal: make(map[string]int),
+		sessions:     make(map[tableKey]*Session),
+		all:          make(map[*Session]struct{}),
+	}
+	m.chores = newChores(cfg.Store, cfg.Log)
+	return m
+}
+
+// reserve takes a slot before anything is started for the session.
+func (m *Manager) reserve(s *Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.draining:
+		return ErrDraining
+	case m.slots >= m.cfg.MaxSessions:
+		return ErrSessionLimit
+	case m.cfg.MaxPerPrincipal > 0 && m.perPrincipal[s.principal] >= m.cfg.MaxPerPrincipal:
+		return ErrPrincipalLimit
+	}
+	m.slots++
+	m.perPrincipal[s.principal]++
+	m.all[s] = struct{}{}
+	m.cfg.Metrics.opened(s.backend.Name, s.transport)
+	return nil
+}
+
+func (m *Manager) newSession(b *Backend, principal string, t session.Transport) *Session {
+	now := time.Now()
+	s := &Session{
+		m: m, backend: b, id: session.NewID(), principal: principal, transport: t,
+		created: now, lastUse: now, lastStored: now, streams: make(map[uint64]*Stream),
+	}
+	s.own = &Stream{s: s, own: true}
+	return s
+}
+
+// Open begins a session with a client's initialize. Its id may be handed out
+// after Register only. The reader gets the server's answer.
+func (m *Manager) Open(b *Backend, principal string, takes Takes, init upstream.Request) (*Session, *Reader, error) {
+	s := m.newSession(b, principal, session.Streamable)
+	if err := m.reserve(s); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	st := s.newStreamLocked(takes)
+	sink := s.enterLocked(st, &init)
+	r := st.attachLocked(0)
+	s.mu.Unlock()
+	if err := s.open(init, sink); err != nil {
+		return nil, nil, err
+	}
+	return s, r, nil
+}
+
+// open asks the server for a connection. On an error the session is over.
+func (s *Session) open(init upstream.Request, sink *callSink) error {
+	conn, err := s.backend.Server.Open(init, sink, eventsSink{s})
+	if err != nil {
+		sink.End(err)
+		return err
+	}
+	s.mu.Lock()
+	ended := s.ended
+	s.conn, s.opening = conn, false
+	s.mu.Unlock()
+	if ended {
+		conn.End(upstream.ErrClosed)
+	}
+	return nil
+}
+
+// OpenLegacy makes the session of a client that connected to /sse; initialize
+// follows. It lives as long as the returned reader, see HungUp.
+func (m *Manager) OpenLegacy(ctx context.Context, b *Backend, principal string) (*Session, *Reader, error) {
+	s := m.newSession(b, principal, session.LegacySSE)
+	if err := m.reserve(s); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	r := s.own.attachLocked(0)
+	s.mu.Unlock()
+	if err := s.Register(ctx); err != nil {
+		return nil, nil, err
+	}
+	return s, r, nil
+}
+
+// Initialize begins a legacy session at the server; the answer goes to the
+// session's stream.
+func (s *Session) Initialize(init upstream.Request) error {
+	s.mu.Lock()
+	if s.ended || s.opening || s.conn != nil {
+		defer s.mu.Unlock()
+		if s.ended {
+			return ErrNotFound
+		}
+		return ErrStarted
+	}
+	s.opening = true
+	s.touchLocked()
+	sink := s.enterLocked(s.own, &init)
+	s.mu.Unlock()
+	_ = s.open(init, sink) // the sink has told the client
+	return nil
+}
+
+// Register enters the session in the table and the store, from where on its id
+// is good. It does nothing the second time.
+func (s *Session) Register(ctx context.Context) error {
+	s.mu.Lock()
+	if s.registered || s.ended {
+		s.mu.Unlock()
+		return nil
+	}
+	s.registered = true
+	rec := session.Record{
+		ID: s.id, Server: s.backend.Name, Principal: s.principal, Transport: s.transport,
+		Revision: s.revision, Created: s.created, LastSeen: s.lastUse,
+	}
+	s.mu.Unlock()
+	if err := s.m.cfg.Store.Create(ctx, rec, s.m.cfg.Idle+s.m.cfg.Idle/5); err != nil {
+		s.end(err)
+		return err
+	}
+	s.m.mu.Lock()
+	s.m.sessions[s.key()] = s
+	s.m.mu.Unlock()
+	s.mu.Lock()
+	ended := s.ended
+	if !ended {
+		s.armLocked()
+	}
+	s.mu.Unlock()
+	if ended { // meanwhile: nobody else takes it out again
+		s.m.remove(s, upstream.ErrClosed)
+	}
+	return nil
+}
+
+func (s *Session) key() tableKey { return tableKey{s.transport, s.backend.Name, s.id} }
+
+// Find returns the live session of that id, if it is of this server, transport
+// and principal; in all other cases ErrNotFound, so that ids cannot be probed.
+// A store out of reach is session.ErrUnavailable.
+func (m *Manager) Find(ctx context.Context, b *Backend, t session.Transport, id, principal string) (*Session, error) {
+	m.mu.Lock()
+	s := m.sessions[tableKey{t, b.Name, id}]
+	m.mu.Unlock()
+	if s != nil {
+		if s.principal != principal {
+			return nil, ErrNotFound
+		}
+		return s, nil
+	}
+	_, err := m.cfg.Store.Get(ctx, session.Key{Server: b.Name, ID: id})
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return nil, err
+	}
+	return nil, ErrNotFound
+}
+
+// remove takes an ended session out of every table. Idempotent.
+func (m *Manager) remove(s *Session, reason error) {
+	m.mu.Lock()
+	delete(m.sessions, s.key())
+	_, counted := m.all[s]
+	if counted {
+		delete(m.all, s)
+		m.slots--
+		if m.perPrincipal[s.principal]--; m.perPrincipal[s.principal] == 0 {
+			delete(m.perPrincipal, s.principal)
+		}
+	}
+	m.mu.Unlock()
+	s.mu.Lock()
+	registered := s.registered
+	s.mu.Unlock()
+	if registered {
+		m.chores.delete(session.Key{Server: s.backend.Name, ID: s.id})
+	}
+	if counted {
+		m.cfg.Metrics.closed(s.backend.Name, s.transport)
+		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "why", reason.Error())
+	}
+}

@@ -1,0 +1,318 @@
+package live
+
+import (
+	"sync"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+const legacy = session.LegacySSE
+
+// Session is one client session of this process.
+type Session struct {
+	// static
+	m         *Manager
+	backend   *Backend
+	id        string
+	principal string
+	transport session.Transport
+	created   time.Time
+
+	mu         sync.Mutex
+	conn       upstream.Conn // nil until the server was asked to open one
+	opening    bool          // a legacy session's initialize is on its way
+	accepted   bool          // the server answered initialize with a result
+	abandoned  bool          // the client left before that
+	registered bool          // in the manager's table and the store
+	shaken     bool          // the client sent something after initialize
+	ended      bool
+	revision   mcp.Revision
+	streams    map[uint64]*Stream // open, or kept for resumption; not the own one
+	kept       []*Stream          // over, but resumable; oldest first
+	detached   []*Stream          // open calls whose client left; oldest first
+	nextStream uint64
+	own        *Stream
+	calls      int // in flight
+	readers    int // open streams
+	logged     int // bytes in all logs
+	lastUse    time.Time
+	lastStored time.Time // when the store was last told of it
+	timer      *time.Timer
+}
+
+// ID is the session id. It must not stand in any log line.
+func (s *Session) ID() string { return s.id }
+
+// Hash is the form of the session id that may be logged.
+func (s *Session) Hash() string { return session.ShortHash(s.id) }
+
+// Revision is what the server negotiated; empty before that.
+func (s *Session) Revision() mcp.Revision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// Accepted tells whether the server has answered initialize with a result.
+func (s *Session) Accepted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted
+}
+
+func (s *Session) usedLocked() { s.lastUse = time.Now() }
+
+// Call sends a request, or the requests of a batch, and returns the reader of
+// their stream. Replies that are known already stand in it first.
+func (s *Session) Call(takes Takes, reqs []upstream.Request, replies ...[]byte) (*Reader, error) {
+	s.mu.Lock()
+	if err := s.mayCallLocked(len(reqs)); err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	st := s.newStreamLocked(takes)
+	sinks := make([]*callSink, len(reqs))
+	for i := range reqs {
+		sinks[i] = s.enterLocked(st, &reqs[i])
+	}
+	r := st.attachLocked(0)
+	for _, reply := range replies {
+		st.appendLocked(reply, true)
+	}
+	conn := s.conn
+	s.mu.Unlock()
+	for i, sink := range sinks {
+		s.begin(conn, sink, reqs[i])
+	}
+	return r, nil
+}
+
+// CallOnOwn sends a request whose answer goes to the session's own stream, as
+// in HTTP+SSE.
+func (s *Session) CallOnOwn(req upstream.Request) error {
+	s.mu.Lock()
+	if err := s.mayCallLocked(1); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	sink := s.enterLocked(s.own, &req)
+	conn := s.conn
+	s.mu.Unlock()
+	s.begin(conn, sink, req)
+	return nil
+}
+
+func (s *Session) mayCallLocked(n int) error {
+	switch {
+	case s.ended:
+		return ErrNotFound
+	case s.conn == nil:
+		return ErrNotStarted
+	case s.calls+n > s.m.cfg.MaxCalls:
+		return ErrCalls
+	}
+	s.touchLocked()
+	return nil
+}
+
+func (s *Session) newStreamLocked(takes Takes) *Stream {
+	s.nextStream++
+	st := &Stream{s: s, n: s.nextStream, takes: takes}
+	s.streams[st.n] = st
+	return st
+}
+
+func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
+	sink := newCallSink(st, req)
+	st.sinks = append(st.sinks, sink)
+	s.calls++
+	s.m.callStarted()
+	return sink
+}
+
+// begin starts a call on the connection. An error becomes the call's answer.
+func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request) {
+	call, err := conn.Start(req, sink)
+	if err != nil {
+		sink.End(err)
+		return
+	}
+	s.mu.Lock()
+	sink.call = call
+	doomed := sink.doomed
+	s.mu.Unlock()
+	if doomed != nil {
+		call.Cancel(doomed)
+	}
+}
+
+func (s *Session) cancelAll(st *Stream, reason error) {
+	s.mu.Lock()
+	var calls []upstream.Call
+	for _, sink := range st.sinks {
+		if sink.doomed = reason; sink.call != nil {
+			calls = append(calls, sink.call)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range calls {
+		c.Cancel(reason)
+	}
+}
+
+// Send passes a notification or a response. Errors are those of
+// upstream.Conn.Send, and ErrNotStarted, ErrNotFound.
+func (s *Session) Send(req upstream.Request) error {
+	s.mu.Lock()
+	conn, ended := s.conn, s.ended
+	s.touchLocked()
+	s.mu.Unlock()
+	switch {
+	case ended:
+		return ErrNotFound
+	case conn == nil:
+		return ErrNotStarted
+	}
+	return conn.Send(req)
+}
+
+// Listen attaches a reader to the session's own stream, after what any reader
+// has fetched before.
+func (s *Session) Listen() (*Reader, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, ErrNotFound
+	}
+	s.touchLocked()
+	return s.own.attachLocked(max(s.own.sent, s.own.dropped)), nil
+}
+
+// Resume attaches a reader to the stream that the event id names, after that
+// event. ErrPosition: the id is not one of this session, or the log no longer
+// reaches back so far.
+func (s *Session) Resume(lastEventID string) (*Reader, error) {
+	n, seq, ok := s.parseEventID(lastEventID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, ErrNotFound
+	}
+	st := s.streams[n]
+	if n == 0 {
+		st = s.own
+	}
+	if !ok || st == nil || seq < st.dropped || seq > st.last() {
+		return nil, ErrPosition
+	}
+	s.touchLocked()
+	for i, d := range s.detached {
+		if d == st {
+			s.detached = append(s.detached[:i:i], s.detached[i+1:]...)
+			break
+		}
+	}
+	return st.attachLocked(seq), nil
+}
+
+// retireLocked forgets a stream that is over, unless a client may resume it.
+// Only so many, and so many bytes, are kept.
+func (s *Session) retireLocked(st *Stream) {
+	if !st.keep {
+		st.freeLocked()
+		delete(s.streams, st.n)
+		return
+	}
+	for i, k := range s.kept { // read once more: it counts as new
+		if k == st {
+			s.kept = append(s.kept[:i:i], s.kept[i+1:]...)
+			break
+		}
+	}
+	s.kept = append(s.kept, st)
+	cfg := &s.m.cfg
+	for len(s.kept) > 0 && (len(s.kept) > cfg.KeptStreams || s.logged > cfg.LogBytes || s.m.logged.Load() > cfg.AllLogBytes) {
+		old := s.kept[0]
+		if old == st && old.sent < old.last() {
+			break // its client has not had the answer yet
+		}
+		s.kept = s.kept[1:]
+		if old.reader != nil {
+			continue // being read again; it comes back here
+		}
+		old.freeLocked()
+		delete(s.streams, old.n)
+	}
+}
+
+// unstart lets a legacy client try initialize again.
+func (s *Session) unstart() {
+	s.mu.Lock()
+	conn := s.conn
+	s.conn, s.opening = nil, false
+	s.mu.Unlock()
+	if conn != nil {
+		conn.End(upstream.ErrClosed)
+	}
+}
+
+// Delete ends the session at its client's wish.
+func (s *Session) Delete() { s.end(errDeleted) }
+
+// HungUp ends a legacy session, which lives as long as its stream.
+func (s *Session) HungUp(reason error) {
+	if reason == nil {
+		reason = errHungUp
+	}
+	s.end(reason)
+}
+
+// Abandon is for a client that left before its session began. A server that
+// is still starting is not stopped in the middle of it (it may be downloading),
+// but when it answers.
+func (s *Session) Abandon() {
+	s.mu.Lock()
+	s.abandoned = true
+	over := s.accepted
+	s.mu.Unlock()
+	if over {
+		s.end(errGone)
+	}
+}
+
+// end ends the session once, from any goroutine, and never blocks.
+func (s *Session) end(reason error) {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return
+	}
+	s.ended = true
+	conn := s.conn
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+	s.m.remove(s, reason)
+	if conn != nil {
+		conn.End(sessionOver(reason)) // open calls get their errors now
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		s.endStreamLocked(st)
+	}
+	s.endStreamLocked(s.own)
+}
+
+// endStreamLocked leaves to a reader what it has not fetched yet.
+func (s *Session) endStreamLocked(st *Stream) {
+	st.keep = false
+	st.endLocked()
+	if st.reader == nil {
+		st.freeLocked()
+	}
+}

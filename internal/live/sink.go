@@ -1,0 +1,117 @@
+package live
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// callSink takes what belongs to one call, into the stream that its client
+// reads.
+type callSink struct {
+	st      *Stream
+	id      []byte // the client's raw id token
+	method  mcp.Method
+	started time.Time
+
+	// guarded by Session.mu
+	call    upstream.Call // nil until Start returned
+	replied bool
+	doomed  error // cancel as soon as call is known
+}
+
+func newCallSink(st *Stream, req *upstream.Request) *callSink {
+	return &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now()}
+}
+
+// Deliver appends to the stream. Progress and the reply belong to the call,
+// whether anybody reads at this moment or not; what is loose needs a reader.
+func (c *callSink) Deliver(f upstream.Frame) upstream.Verdict {
+	s := c.st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.st.ended {
+		return upstream.Closed
+	}
+	switch f.Relation {
+	case upstream.Reply:
+		c.replied = true
+		if c.method == mcp.Initialize {
+			s.answeredLocked(f.Data)
+		}
+	case upstream.Own:
+		if c.st.takes == TakesJSON || !slices.Contains(c.st.sinks, c) {
+			return upstream.NoTaker
+		}
+	default:
+		if c.st.takes == TakesJSON || c.st.reader == nil {
+			return upstream.NoTaker
+		}
+	}
+	c.st.appendLocked(f.Data, f.Relation == upstream.Reply)
+	return upstream.Taken
+}
+
+// End closes the call's place in its stream. A call without a reply gets an
+// error under its own id; one that its client cancelled gets none, for none is
+// owed, unless the client waits for a plain JSON body.
+func (c *callSink) End(reason error) {
+	s := c.st.s
+	s.mu.Lock()
+	if !c.replied && !(errors.Is(reason, upstream.ErrCancelled) && c.st.takes != TakesJSON) {
+		if reason == nil {
+			reason = upstream.ErrClosed
+		}
+		c.st.appendLocked(upstream.ErrorReply(c.id, reason), true)
+	}
+	failedStart := c.method == mcp.Initialize && !s.accepted
+	abandoned := c.method == mcp.Initialize && s.abandoned
+	s.closeCallLocked(c)
+	s.mu.Unlock()
+	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
+	s.m.callEnded()
+	switch {
+	case abandoned:
+		s.end(errGone)
+	case failedStart && s.transport != legacy:
+		s.end(upstream.ErrClosed)
+	case failedStart:
+		s.unstart()
+	}
+}
+
+// closeCallLocked takes the call off its stream, which ends with its last one.
+func (s *Session) closeCallLocked(c *callSink) {
+	st := c.st
+	st.sinks = slices.DeleteFunc(st.sinks, func(o *callSink) bool { return o == c })
+	s.calls--
+	s.usedLocked()
+	if st.own || len(st.sinks) > 0 {
+		return
+	}
+	st.endLocked()
+	if i := slices.Index(s.detached, st); i >= 0 {
+		s.detached = slices.Delete(s.detached, i, i+1)
+	}
+	if st.reader == nil {
+		s.retireLocked(st)
+	}
+}
+
+// answeredLocked reads the server's answer to initialize.
+func (s *Session) answeredLocked(reply []byte) {
+	v, ok := wire.Lookup(reply, "result", "protocolVersion")
+	if !ok {
+		if _, isResult := wire.Lookup(reply, "result"); !isResult {
+			return
+		}
+	}
+	s.accepted = true
+	version, _ := wire.Unquote(v.Of(reply))
+	s.revision = mcp.Revision(version)
+}

@@ -1,0 +1,155 @@
+package live
+
+import (
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+// Takes says which bodies a client accepts as the answer to a POST.
+type Takes uint8
+
+const (
+	TakesBoth Takes = iota // JSON or an event stream, as the answer comes
+	TakesJSON              // JSON only
+	TakesSSE               // an event stream only
+)
+
+// Event is one message of a stream.
+type Event struct {
+	Seq   uint64 // position in its stream, from 1
+	Data  []byte // one JSON-RPC message; not to be changed
+	Reply bool   // the response of a call
+}
+
+// Stream is the answer to one POST, or a session's own stream (number 0): a
+// bounded log of events which a Reader follows. Guarded by Session.mu.
+type Stream struct {
+	s       *Session
+	n       uint64
+	takes   Takes
+	own     bool // the session's own stream: lives as long as the session
+	log     []Event
+	dropped uint64 // events no longer held: log[0] has position dropped+1
+	size    int    // bytes in log
+	sent    uint64 // the last position that was handed to any Reader
+	sinks   []*callSink
+	ended   bool
+	keep    bool // a client got an event id of it, so it can be resumed
+	reader  *Reader
+	mac     string             // part of its event ids; made when first needed
+	queued  map[mcp.Method]int // list changes that wait for a reader, coalesced
+}
+
+func (st *Stream) last() uint64 { return st.dropped + uint64(len(st.log)) }
+
+// appendLocked adds an event and wakes the reader. A reader that is too far
+// behind is cut off: its client can come back for what the log still holds.
+func (st *Stream) appendLocked(data []byte, reply bool) {
+	if st.ended {
+		return
+	}
+	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, Reply: reply})
+	st.addSize(len(data))
+	if r := st.reader; r != nil {
+		if unsent := st.last() - r.pos; unsent > 1 && (st.unsentBytes(r.pos) > st.s.m.cfg.QueueBytes || unsent > uint64(st.s.m.cfg.QueueEvents)) {
+			st.s.m.cfg.Metrics.slow.Inc()
+			r.cutLocked(ErrTooSlow)
+		} else {
+			r.wakeUp()
+		}
+	}
+	st.trimLocked()
+}
+
+func (st *Stream) unsentBytes(pos uint64) int {
+	n := 0
+	for _, e := range st.log[pos-st.dropped:] {
+		n += len(e.Data)
+	}
+	return n
+}
+
+func (st *Stream) addSize(n int) {
+	st.size += n
+	st.s.logged += n
+	st.s.m.logged.Add(int64(n))
+}
+
+// trimLocked drops the oldest events until the log is within its bounds. What
+// the reader has not fetched yet stays, and so does the newest event where
+// there is no reader: it may be the one that a client comes back for.
+func (st *Stream) trimLocked() {
+	cfg := &st.s.m.cfg
+	limit := cfg.LogBytes
+	if st.s.m.logged.Load() > cfg.AllLogBytes {
+		limit = 0
+	}
+	floor := max(st.last(), 1) - 1
+	if st.reader != nil {
+		floor = st.reader.pos
+	}
+	n := 0
+	size := st.size
+	for n < len(st.log) && st.dropped+uint64(n) < floor && (size > limit || len(st.log)-n > cfg.LogEvents) {
+		size -= len(st.log[n].Data)
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	clear(st.log[:n])
+	st.log = st.log[n:]
+	st.dropped += uint64(n)
+	st.addSize(size - st.size)
+}
+
+// freeLocked gives the log back.
+func (st *Stream) freeLocked() {
+	st.addSize(-st.size)
+	st.dropped = st.last()
+	st.log = nil
+}
+
+// endLocked: nothing will follow. The reader still gets what is there.
+func (st *Stream) endLocked() {
+	st.ended = true
+	if st.reader != nil {
+		st.reader.wakeUp()
+	}
+}
+
+// roomLocked tells whether an event that waits for a reader may be kept.
+func (st *Stream) roomLocked(n int) bool {
+	waiting := st.last() - max(st.sent, st.dropped)
+	return waiting < uint64(st.s.m.cfg.WaitingEvents) && (waiting == 0 || st.unsentBytes(max(st.sent, st.dropped))+n <= st.s.m.cfg.WaitingBytes)
+}
+
+// eventsSink takes what the server sends unasked: the session's own stream.
+type eventsSink struct{ s *Session }
+
+func (e eventsSink) Deliver(f upstream.Frame) upstream.Verdict {
+	s := e.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.own
+	switch {
+	case st.ended:
+		return upstream.Closed
+	case st.reader != nil:
+	case f.Relation != upstream.Waiting:
+		return upstream.NoTaker
+	case f.Method.IsListChanged() && st.queued[f.Method] > 0:
+		return upstream.Taken // one that waits says the same
+	case !st.roomLocked(len(f.Data)):
+		return upstream.NoTaker
+	case f.Method.IsListChanged():
+		if st.queued == nil {
+			st.queued = make(map[mcp.Method]int)
+		}
+		st.queued[f.Method]++
+	}
+	st.appendLocked(f.Data, false)
+	return upstream.Taken
+}
+
+func (e eventsSink) End(reason error) { e.s.end(reason) }

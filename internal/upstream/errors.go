@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// Sentinel errors that callers branch on.
+var (
+	ErrNothingPending = errors.New("the server asked nothing under this id")
+	ErrBusy           = errors.New("the server's queue is full")
+	ErrClosed         = errors.New("the session has ended")
+	ErrCancelled      = errors.New("the request was cancelled")
+	ErrTimeout        = errors.New("the server did not answer in time")
+	ErrTooMany        = errors.New("too many server processes")
+	ErrShutdown       = errors.New("signalbox is shutting down")
+)
+
+// Error is a failure with everything that a client is told of it.
+type Error struct {
+	Code    int    // JSON-RPC error code
+	Reason  string // short word for error.data.reason and metrics
+	Message string
+	Err     error // may be nil
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error of code and reason.
+func Errorf(code int, reason, format string, args ...any) *Error {
+	return &Error{Code: code, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// RPCError is the one table from errors to JSON-RPC errors: code, message and
+// the reason that stands in error.data.reason beside the source.
+func RPCError(err error) *Error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, ErrCancelled):
+		return &Error{Code: mcp.CodeServer, Reason: "cancelled", Message: err.Error(), Err: err}
+	case errors.Is(err, ErrTimeout):
+		return &Error{Code: mcp.CodeServer, Reason: "timeout", Message: err.Error(), Err: err}
+	case errors.Is(err, ErrBusy):
+		return &Error{Code: mcp.CodeServer, Reason: "busy", Message: err.Error() + "; try again later", Err: err}
+	case errors.Is(err, ErrTooMany):
+		return &Error{Code: mcp.CodeServer, Reason: "process_limit", Message: err.Error() + "; try again later, or raise --max-processes", Err: err}
+	case errors.Is(err, ErrClosed):
+		return &Error{Code: mcp.CodeServer, Reason: "session_ended", Message: err.Error(), Err: err}
+	case errors.Is(err, ErrShutdown):
+		return &Error{Code: mcp.CodeServer, Reason: "shutdown", Message: err.Error(), Err: err}
+	}
+	return &Error{Code: mcp.CodeInternal, Reason: "internal", Message: "internal error of signalbox; see its log", Err: err}
+}
+
+// ErrorReply is the JSON-RPC error response for err under the raw id token
+// id, marked as Signalbox's own so that a user can tell it from the server's.
+func ErrorReply(id []byte, err error) []byte {
+	e := RPCError(err)
+	data := append([]byte(`{"source":"signalbox","reason":`), wire.AppendQuote(nil, e.Reason)...)
+	return wire.AppendError(nil, id, e.Code, e.Message, append(data, '}'))
+}

@@ -1,0 +1,145 @@
+package process
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// call is one open request. It is in its conn's table from before it is sent
+// until somebody takes it out; whoever does ends it, once.
+type call struct {
+	// static
+	conn   *conn
+	n      uint64
+	method mcp.Method
+	id     []byte        // the client's raw id token; nil for a call of Signalbox itself
+	token  []byte        // the client's raw progress token; nil for none
+	sink   upstream.Sink // nil for a call of Signalbox itself
+	done   func(wire.Message, error)
+	task   bool // asks for a task (2025-11-25): the token outlives the response
+	taskID string
+	// version is what the client of a shared process asks initialize for.
+	version mcp.Revision
+
+	// guarded by hub.mu
+	line    []byte        // as it goes to the process, until it is queued
+	ticket  *child.Ticket // its place in the queue
+	idleAt  time.Time     // call timeout; zero: exempt
+	limitAt time.Time
+}
+
+// newCall reads what the table needs of a client's request. Id and token are
+// copied, so that an open call does not hold the body of its request.
+func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
+	m := &req.Msg
+	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink}
+	k.id = bytes.Clone(m.Bytes(m.ID))
+	if tok := m.Bytes(m.P.MetaToken); wire.ValidIDToken(tok) {
+		k.token = bytes.Clone(tok)
+	}
+	k.task = m.P.Task.Present() && k.token != nil
+	if req.Method == mcp.TasksResult {
+		id, _ := wire.Unquote(m.Bytes(m.P.TaskID))
+		k.taskID = string(id)
+	}
+	return k
+}
+
+// encode makes the line for the process: the client's bytes but for the id and
+// the progress token.
+func (k *call) encode(m *wire.Message) []byte {
+	var idBuf, tokBuf [96]byte
+	id := wire.Edit{Span: m.ID, New: appendWireID(idBuf[:0], k.conn.part, k.n, k.id)}
+	grown := len(id.New) + cap(tokBuf)
+	dst := make([]byte, 0, len(m.Raw)+grown)
+	if k.token == nil {
+		dst = wire.Splice(dst, m.Raw, id)
+	} else {
+		tok := append(appendRoute(append(tokBuf[:0], '"'), k.conn.part, k.n), '"')
+		edits := [2]wire.Edit{id, {Span: m.P.MetaToken, New: tok}}
+		if edits[1].Span.Start < edits[0].Span.Start {
+			edits[0], edits[1] = edits[1], edits[0]
+		}
+		dst = wire.Splice(dst, m.Raw, edits[:]...)
+	}
+	wire.OneLine(dst)
+	return dst
+}
+
+// reply delivers the server's response with the client's own id.
+func (k *call) reply(msg *wire.Message) {
+	if k.done != nil {
+		k.done(*msg, nil)
+		return
+	}
+	data := restore(msg.Raw, msg.ID, k.id)
+	k.sink.Deliver(upstream.Frame{Data: data, Method: k.method, Relation: upstream.Reply})
+	k.sink.End(nil)
+}
+
+// answer ends a call that Signalbox itself answers, with a raw result.
+func (k *call) answer(result string) {
+	k.sink.Deliver(upstream.Frame{
+		Data: wire.AppendResult(nil, k.id, []byte(result)), Method: k.method, Relation: upstream.Reply,
+	})
+	k.sink.End(nil)
+}
+
+func (k *call) fail(err error) {
+	if k.done != nil {
+		k.done(wire.Message{}, err)
+		return
+	}
+	k.sink.End(err)
+}
+
+// over is a call that was taken out of the table, and why. It is ended when
+// the lock is free again.
+type over struct {
+	k   *call
+	err error
+}
+
+func failAll(ended []over) {
+	for _, o := range ended {
+		o.k.fail(o.err)
+	}
+}
+
+// Cancel ends the call without waiting for the server, which is told.
+func (k *call) Cancel(reason error) { k.conn.hub.cancel(k, reason) }
+
+// restore puts old in the place of span. The minted id is nearly always longer
+// than the client's, so the bytes before it move and a large message is not
+// copied. raw is used up.
+func restore(raw []byte, span wire.Span, old []byte) []byte {
+	width := int(span.End - span.Start)
+	shift := width - len(old)
+	before, after := int(span.Start), len(raw)-int(span.End)
+	switch {
+	case shift < 0:
+		return wire.Splice(make([]byte, 0, len(raw)-shift), raw, wire.Edit{Span: span, New: old})
+	case before <= after:
+		copy(raw[shift:], raw[:before])
+		copy(raw[shift+before:], old)
+		return raw[shift:]
+	default:
+		copy(raw[before:], old)
+		copy(raw[before+len(old):], raw[span.End:])
+		return raw[:len(raw)-shift]
+	}
+}
+
+// expiresLocked tells when the call runs out if nothing happens. While the
+// client owes the server an answer, only the hard limit counts.
+func (k *call) expiresLocked() (time.Time, error) {
+	if k.method != mcp.Initialize && k.conn != nil && k.conn.owed > 0 || k.idleAt.IsZero() || k.limitAt.Before(k.idleAt) {
+		return k.limitAt, errCallLimit
+	}
+	return k.idleAt, errCallTimeout
+}

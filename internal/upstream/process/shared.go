@@ -1,0 +1,134 @@
+package process
+
+import (
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// startShared sends a request to the shared process, or answers what is a
+// matter of one session and must not reach all.
+func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error) {
+	switch req.Method {
+	case mcp.Ping:
+		k.answer("{}")
+		return k, nil
+	case mcp.LoggingSetLevel:
+		// No log message of a shared process is delivered, so no level can matter.
+		if level, _ := wire.Unquote(req.Msg.Bytes(req.Msg.P.Level)); !validLevel(string(level)) {
+			k.fail(upstream.Errorf(mcp.CodeInvalidParams, "level", "unknown log level"))
+		} else {
+			k.answer("{}")
+		}
+		return k, nil
+	case mcp.TasksList, mcp.TasksGet, mcp.TasksResult, mcp.TasksCancel:
+		k.fail(upstream.Errorf(mcp.CodeMethodNotFound, "tasks_shared", "tasks are not offered where sessions share a process"))
+		return k, nil
+	case mcp.ResourcesSubscribe, mcp.ResourcesUnsubscribe:
+		return c.startSubscription(k, &req.Msg)
+	}
+	if req.Msg.P.Task.Present() {
+		k.fail(upstream.Errorf(mcp.CodeInvalidParams, "tasks_shared", "tasks are not offered where sessions share a process"))
+		return k, nil
+	}
+	k.line = k.encode(&req.Msg)
+	h := c.hub
+	h.mu.Lock()
+	begin, err := c.queueLocked(k)
+	h.mu.Unlock()
+	if begin != nil {
+		h.start(begin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// queueLocked sends a call to the shared process, or has it wait for one that
+// starts. The caller must start the link it gets, if any.
+func (c *conn) queueLocked(k *call) (*link, error) {
+	h := c.hub
+	if c.ended {
+		return nil, upstream.ErrClosed
+	}
+	if h.closed {
+		return nil, upstream.ErrShutdown
+	}
+	begin, err := h.beginLocked()
+	if err != nil {
+		return nil, err
+	}
+	k.setDeadlines(&h.srv.cfg)
+	if h.link.up {
+		if err := h.sendLocked(k); err != nil {
+			return nil, err
+		}
+	} else {
+		c.calls[k.n] = k
+		h.waiting = append(h.waiting, k)
+	}
+	h.armLocked(k)
+	return begin, nil
+}
+
+func validLevel(level string) bool {
+	switch level {
+	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
+		return true
+	}
+	return false
+}
+
+// sharedNotification routes what a shared process says. Progress was routed
+// before; what cannot be attributed is dropped.
+func (h *hub) sharedNotification(method mcp.Method, msg *wire.Message) {
+	switch {
+	case method.IsListChanged():
+		h.toAll(method)
+	case method == mcp.NotifResourcesUpdated:
+		h.updated(msg)
+	default:
+		h.srv.drops.add(DropUnattributable, methodName(msg))
+	}
+}
+
+// toAll tells every live session that a list changed. The message is built
+// from the method alone, so that nothing of one session reaches another.
+func (h *hub) toAll(method mcp.Method) {
+	frame := upstream.Frame{
+		Data:   []byte(`{"jsonrpc":"2.0","method":"` + method.String() + `"}`),
+		Method: method,
+	}
+	h.mu.Lock()
+	all := make([]homes, 0, len(h.conns))
+	for _, c := range h.conns {
+		if c.events != nil {
+			all = append(all, c.homesLocked(false))
+		}
+	}
+	h.mu.Unlock()
+	h.deliverAll(all, frame)
+}
+
+func (h *hub) deliverAll(all []homes, frame upstream.Frame) {
+	for _, hs := range all {
+		if hs.deliver(frame) == 0 {
+			h.srv.drops.add(DropNoReader, frame.Method.String())
+		}
+	}
+}
+
+// sharedRequest answers what a shared process asks: nobody can tell which
+// session's client it means, be there only one.
+func (h *hub) sharedRequest(method mcp.Method, msg *wire.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if method == mcp.Ping {
+		h.respondOwnLocked(wire.AppendResult(nil, msg.Bytes(msg.ID), []byte("{}")))
+		return
+	}
+	h.srv.drops.add(DropRefusedRequest, methodName(msg))
+	h.refuseLocked(msg, upstream.Errorf(mcp.CodeMethodNotFound, "shared_process",
+		"several clients share this process, so none of them can be asked"))
+}

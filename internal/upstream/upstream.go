@@ -1,0 +1,107 @@
+// Package upstream says what Signalbox needs of a server, whatever transport
+// leads to it. Package process is the stdio kind.
+//
+// A session opens one Conn. Requests go in by Start, everything else by Send;
+// what comes back arrives at sinks: each call has one of its own, and the
+// session has one for what the server sends unasked.
+package upstream
+
+import (
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// Request is one message from a client on its way to a server. The receiver
+// owns the bytes of Msg from then on.
+type Request struct {
+	Msg    wire.Message
+	Method mcp.Method // mcp.Other for a response or an unknown method
+}
+
+// NewRequest looks the method of msg up.
+func NewRequest(msg wire.Message) Request {
+	r := Request{Msg: msg}
+	if msg.Kind != wire.Response {
+		r.Method = mcp.MethodOf(msg.MethodName())
+	}
+	return r
+}
+
+// Relation tells a sink how a frame belongs to it.
+type Relation uint8
+
+const (
+	// Reply is the response of the sink's own call, with the client's own id.
+	// It is always taken.
+	Reply Relation = iota + 1
+	// Own is a notification that provably belongs to the sink's call
+	// (progress with its token).
+	Own
+	// Loose is what the server sent without naming a call. A sink takes it
+	// only where a client is reading at this moment.
+	Loose
+	// Waiting is Loose for which no reader was found: the session's own sink
+	// keeps it, bounded, for the next stream.
+	Waiting
+)
+
+// Frame is one message on its way to a client.
+type Frame struct {
+	Data     []byte // one JSON-RPC message; owned by whoever takes it
+	Method   mcp.Method
+	Relation Relation
+}
+
+// Verdict is a sink's answer to one frame.
+type Verdict uint8
+
+const (
+	Taken   Verdict = iota + 1
+	NoTaker         // nobody here reads such a frame: try the next home
+	Closed          // the sink has ended
+)
+
+// Sink takes what belongs to one stream. Methods may be called from any
+// goroutine; a frame that comes after End is answered with Closed.
+type Sink interface {
+	// Deliver never blocks. On Taken the sink owns f.Data.
+	Deliver(f Frame) Verdict
+	// End is called exactly once: with nil after the Reply, with the reason
+	// (see RPCError) when there will be none. For a session's own sink it
+	// means that the connection is over. It never blocks.
+	End(reason error)
+}
+
+// Call is an open request. Cancel is idempotent and may race with the answer:
+// one of them wins, and the sink's End is called once.
+type Call interface{ Cancel(reason error) }
+
+// Conn is one session's connection to its server. All methods may be called
+// at once from several goroutines.
+type Conn interface {
+	// Start sends a request. The call lives until its sink's End or its
+	// Cancel, and is tied to no HTTP request: a client that leaves is no
+	// cancel in the handshake era (MCP 2025-11-25, basic/transports). After
+	// an error the sink is not used.
+	Start(Request, Sink) (Call, error)
+	// Send passes a notification, or a response to a request of the server.
+	// ErrNothingPending: the server can have asked this session nothing;
+	// ErrBusy: the server's queue is full; ErrClosed: the connection is over.
+	Send(Request) error
+	// End ends the session at the server: open calls end with reason, the
+	// process of one session is stopped in the background. Idempotent, never
+	// blocks.
+	End(reason error)
+}
+
+// Server opens connections to one MCP server.
+type Server interface {
+	// Open begins a session with the client's initialize. reply gets the
+	// answer, events whatever the server sends unasked; events ends when the
+	// connection does. The error of a start that failed at once is returned,
+	// and neither sink is used then.
+	Open(initialize Request, reply, events Sink) (Conn, error)
+	// Close ends every connection with ErrShutdown and begins to stop what the
+	// server runs.
+	Close()
+}
