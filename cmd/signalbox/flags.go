@@ -79,16 +79,13 @@ func (c *serveCmd) check() error {
 		c.Command = c.Command[1:]
 	}
 	if len(c.Command) == 0 {
-		return errors.New("serve needs the command of a server: signalbox serve -- COMMAND [ARG...]")
+		return errors.New("no command of a server; write signalbox serve [flags] -- COMMAND and its arguments")
 	}
 	if s := c.Command[0]; strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") {
 		return errors.New("this version fronts stdio servers only; give a command, not a URL")
 	}
-	if strings.HasPrefix(c.Command[0], "-") {
-		return fmt.Errorf("unknown flag %s", c.Command[0])
-	}
 	if c.Store != "memory:" && c.Store != "memory" {
-		return fmt.Errorf("--store: %q is not known to this version; it has memory:", c.Store)
+		return fmt.Errorf("--store: %q is not known; this version has memory: only", c.Store)
 	}
 	for _, kv := range c.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
@@ -122,7 +119,10 @@ func (c *serveCmd) checkAddresses() error {
 		if l.addr == "" && l.flag == "--admin-listen" {
 			continue
 		}
-		host, _, err := net.SplitHostPort(l.addr)
+		host, port, err := net.SplitHostPort(l.addr)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %q is no HOST:PORT", l.flag, l.addr)
 		}
@@ -134,6 +134,17 @@ func (c *serveCmd) checkAddresses() error {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 			return fmt.Errorf("--public-url: %q is no http or https URL without query", c.PublicURL)
+		}
+	}
+	for _, h := range c.AllowedHost {
+		if h == "" || strings.ContainsAny(h, "/@ ") {
+			return fmt.Errorf("--allowed-host: %q is no host name; write mcp.example.com or mcp.example.com:8443", h)
+		}
+	}
+	for _, o := range c.AllowedOrigin {
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || strings.Trim(u.Path, "/") != "") {
+			return fmt.Errorf("--allowed-origin: %q is no origin; write https://app.example.com", o)
 		}
 	}
 	return nil

@@ -61,7 +61,6 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		kong.DefaultEnvars("SIGNALBOX"),
 		kong.Writers(std.out, std.err),
 		kong.Exit(func(c int) { code = c }),
-		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
@@ -71,6 +70,9 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 	parsed, err := parser.Parse(args)
 	if code >= 0 { // --help has printed
 		return code
+	}
+	if err == nil {
+		err = unknownFlag(parsed, grammar.Serve.Command)
 	}
 	if err != nil {
 		fmt.Fprintf(std.err, "signalbox: %v\nsee: signalbox --help\n", err)

@@ -165,7 +165,7 @@ func (a *app) serve(ctx context.Context, forget func(), listeners []net.Listener
 		running--
 	case <-ctx.Done():
 		forget()
-		a.log.Info("draining: no new sessions, calls in flight may finish", "limit", a.drain)
+		a.log.Info("draining: no new sessions, calls in flight may finish", "limit", a.drain.String())
 	}
 	a.stop(server, adminServer)
 	for range running {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 )
 
 // Errors that callers branch on.
@@ -38,6 +40,8 @@ type Spec struct {
 	// it has. 0 = 64 MiB and one line of MaxLine. A line above the bound is taken
 	// when nothing else waits.
 	QueueBytes int
+	// Buffers gets the lines back that were written; nil: none are kept.
+	Buffers *buf.Pool
 
 	StopGrace time.Duration // from closing stdin to SIGTERM; 0 = 2 s
 	TermGrace time.Duration // from SIGTERM to SIGKILL; 0 = 3 s

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -80,9 +81,11 @@ func TestFramingSizes(t *testing.T) {
 	for _, size := range []int{1, 4095, 4096, 4097, 16<<10 - 1, 16 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, 256 << 10, 600_000, 9 << 20} {
 		stream := []byte("before\n" + string(pattern(size)) + "\nafter\n")
 		checkFraming(t, stream, 16<<20, nil)
-		checkFraming(t, stream, size, []byte{255, 0, 17})
-		checkFraming(t, stream, size-1, []byte{255, 0, 17})
 		checkFraming(t, stream, 5000, nil)
+		if size < 1<<20 {
+			checkFraming(t, stream, size, []byte{255, 0, 17})
+			checkFraming(t, stream, size-1, []byte{255, 0, 17})
+		}
 	}
 }
 
@@ -100,28 +103,26 @@ func TestFramingLinesAreFresh(t *testing.T) {
 	}
 }
 
-func TestFramingHugeLineIsLinear(t *testing.T) {
+func TestFramingHugeLineIsLinear(t *testing.T) { // not parallel: it counts what is allocated
 	const size = 32 << 20
 	var got int
 	f := framer{max: size, line: func(line []byte) { got = len(line) }}
 	chunk := pattern(64 << 10)
-	result := testing.Benchmark(func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for left := size; left > 0; {
-				n := copy(f.space(), chunk[:min(left, len(chunk))])
-				f.filled(n)
-				left -= n
-			}
-			f.space()[0] = '\n'
-			f.filled(1)
-		}
-	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for left := size; left > 0; {
+		n := copy(f.space(), chunk[:min(left, len(chunk))])
+		f.filled(n)
+		left -= n
+	}
+	f.space()[0] = '\n'
+	f.filled(1)
+	runtime.ReadMemStats(&after)
 	if got != size {
 		t.Fatalf("line of %d bytes", got)
 	}
 	// The parts and the line: in all that was allocated, freed or not.
-	if bytes := result.AllocedBytesPerOp(); bytes > 2*size+2*readLargest {
+	if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 2*size+2*readLargest {
 		t.Errorf("%d bytes allocated for a line of %d", bytes, size)
 	}
 }

@@ -118,26 +118,42 @@ func newSupervisor(t testing.TB, o Options) *Supervisor {
 	return s
 }
 
-// fake is the spec of a fake server; its graces are short.
+// fake is the spec of a fake server.
 func fake(mode string, args ...string) Spec {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	return quick(Spec{
+	return patient(Spec{
 		Name: mode,
 		Args: append([]string{self}, args...),
-		Env:  BaseEnv(os.Environ(), nil, map[string]string{fakeMode: mode}),
+		Env: BaseEnv(os.Environ(), nil, map[string]string{
+			fakeMode: mode,
+			"GORACE": "atexit_sleep_ms=0", // or each would take a second to end
+		}),
 	})
 }
 
 // shell is the spec of a shell script.
 func shell(script string) Spec {
-	return quick(Spec{Name: "shell", Args: []string{"sh", "-c", script}, Env: BaseEnv(os.Environ(), nil, nil)})
+	return patient(Spec{Name: "shell", Args: []string{"sh", "-c", script}, Env: BaseEnv(os.Environ(), nil, nil)})
 }
 
-func quick(s Spec) Spec {
-	s.StopGrace, s.TermGrace = 200*time.Millisecond, 200*time.Millisecond
+// patient gives all the time that a loaded machine may need to obey the end of stdin.
+func patient(s Spec) Spec {
+	s.StopGrace, s.TermGrace = patience, patience
+	return s
+}
+
+// hasty is for processes that do not obey.
+func hasty(s Spec) Spec {
+	s.StopGrace, s.TermGrace = 50*time.Millisecond, 50*time.Millisecond
+	return s
+}
+
+// termOnly is for processes that obey SIGTERM alone.
+func termOnly(s Spec) Spec {
+	s.StopGrace, s.TermGrace = 50*time.Millisecond, patience
 	return s
 }
 

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestEcho(t *testing.T) {
@@ -113,7 +112,7 @@ func TestLineEnds(t *testing.T) {
 func TestQuestionShowsInTail(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	p, _ := start(t, s, shell(`echo "Need to install" >&2; printf "Ok to proceed? (y) "; exec sleep 1000`))
+	p, _ := start(t, s, hasty(shell(`echo "Need to install" >&2; printf "Ok to proceed? (y) "; exec sleep 1000`)))
 	want := "Need to install\nOk to proceed? (y) "
 	eventually(t, "the question shows", func() bool { return p.Tail() == want })
 }
@@ -165,7 +164,7 @@ func (h *tailAtExit) Exit(ExitInfo) { h.seen <- (<-h.process).Tail() }
 func TestDeafProcess(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	spec := fake("deaf")
+	spec := termOnly(fake("deaf"))
 	spec.QueueBytes = 1 << 20
 	p, r := start(t, s, spec)
 	r.awaitLine(t, 0)
@@ -188,9 +187,7 @@ func TestDeafProcess(t *testing.T) {
 func TestKillDeafProcess(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	spec := fake("deaf")
-	spec.StopGrace = time.Hour
-	p, r := start(t, s, spec)
+	p, r := start(t, s, fake("deaf"))
 	write(t, p, pattern(4<<20))
 	p.Stop()
 	p.Kill()
@@ -203,9 +200,7 @@ func TestKillDeafProcess(t *testing.T) {
 func TestStopWritesWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	spec := fake("echo")
-	spec.StopGrace = time.Hour
-	p, r := start(t, s, spec)
+	p, r := start(t, s, fake("echo"))
 	for range 100 {
 		write(t, p, pattern(100_000))
 	}
@@ -253,7 +248,7 @@ func (q *queue) waiting(t *Ticket) bool {
 func TestBrokenStdin(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	p, r := start(t, s, fake("closestdin"))
+	p, r := start(t, s, termOnly(fake("closestdin")))
 	r.awaitLine(t, 0)
 	write(t, p, []byte("anyone?"))
 	got := r.awaitExit(t)

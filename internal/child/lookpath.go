@@ -50,23 +50,29 @@ func hasSeparator(name string) bool {
 	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator)
 }
 
-// startError words a failed start. The path in an error of the fork itself repeats
-// the command, and a missing interpreter looks like a missing file.
+// startError words a failed start. The path in an error of the fork repeats the
+// command, and a missing directory or interpreter looks like a missing command.
 func startError(spec Spec, cmd *exec.Cmd, err error) error {
+	start := &StartError{Server: spec.Name, Command: spec.Args[0], Err: err}
 	var at *fs.PathError
-	if errors.As(err, &at) && at.Op == "fork/exec" {
-		err = at.Err
+	if !errors.As(err, &at) || at.Op != "fork/exec" {
+		return start
 	}
-	if errors.Is(err, fs.ErrNotExist) && at != nil && at.Op == "fork/exec" {
-		path := cmd.Path
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(spec.Dir, path)
-		}
-		if _, statErr := os.Stat(path); statErr == nil {
-			err = interpreterError{err}
+	start.Err = at.Err
+	if spec.Dir != "" {
+		if _, err := os.Stat(spec.Dir); err != nil {
+			start.Err = &fs.PathError{Op: "chdir", Path: spec.Dir, Err: errors.Unwrap(err)}
+			return start
 		}
 	}
-	return &StartError{Server: spec.Name, Command: spec.Args[0], Err: err}
+	path := cmd.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(spec.Dir, path)
+	}
+	if _, err := os.Stat(path); err == nil && errors.Is(at, fs.ErrNotExist) {
+		start.Err = interpreterError{at.Err}
+	}
+	return start
 }
 
 type interpreterError struct{ error }

@@ -12,6 +12,9 @@ import (
 // fakeMode in the environment makes the test binary a fake server.
 const fakeMode = "SIGNALBOX_TEST_FAKE"
 
+// pipesAtStart is what openPipeEnds returned before the first test.
+var pipesAtStart []string
+
 func TestMain(m *testing.M) {
 	if RunWatchdogIfAsked() {
 		return
@@ -20,13 +23,13 @@ func TestMain(m *testing.M) {
 		runFake(mode, os.Args[1:])
 		return
 	}
-	before := openPipeEnds()
+	pipesAtStart = openPipeEnds()
 	code := m.Run()
 	if err := goleak.Find(); code == 0 && err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if after := openPipeEnds(); code == 0 && len(after) > len(before) {
+	if after := openPipeEnds(); code == 0 && len(after) > len(pipesAtStart) {
 		fmt.Fprintln(os.Stderr, "descriptors leaked:", after)
 		code = 1
 	}

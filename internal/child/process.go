@@ -112,13 +112,15 @@ func (p *Process) firstEnd() (exited bool) {
 	case <-p.stopping:
 		return false
 	case <-p.outEnded:
-		if p.await(p.exited, linger) {
+		if p.awaitExit(linger) {
 			return true
 		}
-		p.tree.note()
-		p.decide(ExitInfo{StdoutClosed: true, Err: p.outErr})
+		if !p.isKilled() {
+			p.tree.note()
+			p.decide(ExitInfo{StdoutClosed: true, Err: p.outErr})
+		}
 	case <-p.inEnded:
-		if p.await(p.exited, linger) {
+		if p.awaitExit(linger) {
 			return true
 		}
 		p.info.Err = p.inErr

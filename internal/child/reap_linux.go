@@ -59,12 +59,13 @@ func (s *Supervisor) reap() {
 }
 
 func (s *Supervisor) look() {
+	began := time.Now()
 	procs, err := processes()
 	if err != nil {
 		return
 	}
 	for _, p := range s.list() {
-		s.watch.update(p, p.tree.observe(procs))
+		s.watch.update(p, p.tree.observe(procs, began))
 	}
 	s.reapOrphans(procs)
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 )
 
 func TestExits(t *testing.T) {
@@ -51,7 +50,7 @@ func TestExitInfoString(t *testing.T) {
 func TestStubbornProcess(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	p, r := start(t, s, fake("stubborn"))
+	p, r := start(t, s, hasty(fake("stubborn")))
 	r.awaitLine(t, 0)
 	p.Stop()
 	p.Stop()
@@ -64,9 +63,7 @@ func TestStubbornProcess(t *testing.T) {
 func TestStdoutClosedWhileAlive(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{})
-	spec := fake("mute")
-	spec.StopGrace = time.Hour
-	p, r := start(t, s, spec)
+	p, r := start(t, s, fake("mute"))
 	if got := r.awaitExit(t); got.String() != "closed its output" {
 		t.Error(got)
 	}
@@ -128,9 +125,7 @@ func TestStartErrors(t *testing.T) {
 func TestLimitCountsStopping(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(t, Options{MaxProcesses: 2})
-	spec := fake("stubborn")
-	spec.StopGrace = time.Hour
-	p, _ := start(t, s, spec)
+	p, _ := start(t, s, fake("stubborn"))
 	start(t, s, fake("echo"))
 	p.Stop()
 	if _, err := s.Start(fake("echo"), newRecorder()); !errors.Is(err, ErrTooMany) {
@@ -176,9 +171,7 @@ func TestCloseKillsAtTheDeadline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := fake("stubborn")
-	spec.StopGrace = time.Hour
-	p, r := start(t, s, spec)
+	p, r := start(t, s, fake("stubborn"))
 	r.awaitLine(t, 0)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

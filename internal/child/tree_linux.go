@@ -3,9 +3,9 @@ package child
 import (
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +35,7 @@ type family struct {
 	own      int              // our session, which none of them can have
 	sessions map[int]struct{} // those of the family that had members at the last look
 	groups   []int            // their process groups, at the last look
+	looked   time.Time        // end of the last look
 }
 
 func newFamily(leader int) family {
@@ -108,50 +109,22 @@ func (t *tree) membersLocked() (pids []int, known bool) {
 	if err != nil {
 		return nil, false
 	}
+	t.family.looked = time.Now()
 	return t.family.look(procs, t.reaped), true
 }
 
-// observe is note with a look at /proc that is shared; it returns the groups seen.
-func (t *tree) observe(procs []proc) []int {
+// observe is note with a look at /proc that is shared; it returns the groups seen. A
+// look that began before the last one ended may not show what that one did, and would
+// make the family forget it.
+func (t *tree) observe(procs []proc, began time.Time) []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.empty {
 		return nil
 	}
-	t.family.look(procs, t.reaped)
+	if began.After(t.family.looked) {
+		t.family.looked = time.Now()
+		t.family.look(procs, t.reaped)
+	}
 	return t.family.groups
-}
-
-// proc is what one needs to know of a process.
-type proc struct {
-	pid, ppid, pgrp, session int
-	state                    byte
-	start                    string // clock ticks since boot; with pid, an identity
-}
-
-// processes reads the process table.
-func processes() ([]proc, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	procs := make([]proc, 0, len(names))
-	for _, name := range names {
-		if name[0] < '1' || name[0] > '9' {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue // gone meanwhile
-		}
-		if p, ok := parseStat(string(stat)); ok {
-			procs = append(procs, p)
-		}
-	}
-	return procs, nil
 }

@@ -22,7 +22,11 @@ const (
 	watchdogLives = 2                      // it is started again once
 )
 
-func ignoreSignals() { signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) }
+// ignoreSignals leaves only SIGKILL. SIGPIPE comes when the Supervisor's process is gone
+// before the watchdog is up: just when it is needed.
+func ignoreSignals() {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+}
 
 func killGroup(pgid int) { _ = unix.Kill(-pgid, unix.SIGKILL) }
 
@@ -136,7 +140,7 @@ func (w *watchdog) guard(run *watchdogRun) {
 // up: then this program does not call RunWatchdogIfAsked, and is doing who knows what.
 func (w *watchdog) outlive(run *watchdogRun) error {
 	var waiting sync.WaitGroup
-	waiting.Go(func() { w.endIfStuck(run) })
+	waiting.Go(func() { w.end(run) })
 	_ = run.ready.SetReadDeadline(time.Now().Add(watchdogReady))
 	_, readyErr := run.ready.Read(make([]byte, 1))
 	run.ready.Close()
@@ -156,20 +160,30 @@ func (w *watchdog) outlive(run *watchdogRun) error {
 	return os.ErrProcessDone
 }
 
-// endIfStuck kills a watchdog that does not end when its input has.
-func (w *watchdog) endIfStuck(run *watchdogRun) {
+// end ends the watchdog when the Supervisor closes: at once if there is nothing left for
+// it to kill, else when it does not end by itself after its input has.
+func (w *watchdog) end(run *watchdogRun) {
 	select {
 	case <-run.ended:
 		return
 	case <-w.closing:
 	}
-	timer := time.NewTimer(watchdogEnds)
-	defer timer.Stop()
-	select {
-	case <-run.ended:
-	case <-timer.C:
-		_ = run.cmd.Process.Kill()
+	if w.watching() {
+		timer := time.NewTimer(watchdogEnds)
+		defer timer.Stop()
+		select {
+		case <-run.ended:
+			return
+		case <-timer.C:
+		}
 	}
+	_ = run.cmd.Process.Kill()
+}
+
+func (w *watchdog) watching() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.groups) > 0
 }
 
 func (w *watchdog) detach() {

@@ -37,6 +37,9 @@ func (p *Process) feed() {
 		}
 		var err error
 		buf, err = p.writeBatch(lines, buf)
+		for _, line := range lines {
+			p.spec.Buffers.Put(line)
+		}
 		clear(lines)
 		if err != nil {
 			p.inErr = fmt.Errorf("write to its input: %w", err)

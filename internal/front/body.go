@@ -14,9 +14,14 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 )
 
+// unreadWait bounds how long net/http waits, before it answers, for what is
+// left of a body that nobody wants. It is below the write timeout, which runs
+// meanwhile.
+const unreadWait = 5 * time.Second
+
 // readBody reads a whole body of at most limit bytes. A client has the read
 // timeout for each part, so that a slow one is let go but a big body is not.
-func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_ []byte, err error) {
 	tooLarge := refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
 		"the body is larger than the limit of %d bytes (--max-message)", f.cfg.MaxMessage)
 	if r.ContentLength > limit {
@@ -24,12 +29,10 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 		return nil, tooLarge
 	}
 	src := &bodyReader{r: r.Body, control: http.NewResponseController(w), timeout: f.cfg.ReadTimeout}
-	defer src.done()
+	defer func() { src.done(err) }()
 	var body []byte
-	var err error
 	if r.ContentLength >= 0 {
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(src, body)
+		body, err = readExactly(src, r.ContentLength)
 	} else {
 		var buf bytes.Buffer
 		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
@@ -46,26 +49,42 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 	return body, nil
 }
 
+// readExactly reads n bytes. Memory is taken as they come: a client cannot have
+// it by a Content-Length alone.
+func readExactly(src io.Reader, n int64) ([]byte, error) {
+	body := make([]byte, 0, min(n, readPart))
+	for {
+		got, err := io.ReadFull(src, body[len(body):cap(body)])
+		body = body[:len(body)+got]
+		if err != nil || int64(len(body)) == n {
+			return body, err
+		}
+		body = append(make([]byte, 0, min(n, 4*int64(len(body)))), body...)
+	}
+}
+
+// readPart is read of a body before its read deadline is renewed.
+const readPart = 1 << 20
+
 type bodyReader struct {
 	r       io.Reader
 	control *http.ResponseController
 	timeout time.Duration
-	set     bool
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
-	if err := b.control.SetReadDeadline(time.Now().Add(b.timeout)); err == nil {
-		b.set = true
-	}
-	// Parts, so that the deadline is renewed as long as bytes come.
-	return b.r.Read(p[:min(len(p), 1<<20)])
+	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout)) // not every writer has deadlines
+	return b.r.Read(p[:min(len(p), readPart)])
 }
 
-// done takes the deadline back: the server watches the connection from now on.
-func (b *bodyReader) done() {
-	if b.set {
-		_ = b.control.SetReadDeadline(time.Time{})
+// done takes the deadline back after a body that was read to its end: the
+// server watches the connection from now on.
+func (b *bodyReader) done(err error) {
+	var at time.Time
+	if err != nil {
+		at = time.Now().Add(unreadWait)
 	}
+	_ = b.control.SetReadDeadline(at)
 }
 
 // checkContentType wants JSON. A missing type is fine where no browser can be

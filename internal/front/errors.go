@@ -72,6 +72,16 @@ func refusalOf(err error) *refusal {
 	return refuse(http.StatusOK, e.Code, e.Reason, "%s", e.Message)
 }
 
+// unanswerable is err for a message that owes no answer: a failure of the
+// server has no request to be reported to, and is an HTTP status here.
+func unanswerable(err error) error {
+	e := refusalOf(err)
+	if e.status == http.StatusOK {
+		e.status, e.retryAfter = http.StatusServiceUnavailable, 1
+	}
+	return e
+}
+
 func busy(status int, reason string, err error, retryAfter int) *refusal {
 	r := refuse(status, mcp.CodeServer, reason, "%s", err)
 	r.retryAfter = retryAfter
@@ -90,9 +100,14 @@ func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 	if e.allow != "" {
 		h.Set("Allow", e.allow)
 	}
+	f.writeJSON(w, e.status, e.reply(id))
+}
+
+// reply is the JSON-RPC error.
+func (e *refusal) reply(id []byte) []byte {
 	data := append([]byte(`{"source":"signalbox","reason":`), wire.AppendQuote(nil, e.reason)...)
 	data = append(append(data, e.data...), '}')
-	f.writeJSON(w, e.status, wire.AppendError(nil, id, e.code, e.message, data))
+	return wire.AppendError(nil, id, e.code, e.message, data)
 }
 
 func methodNotAllowed(allow string) *refusal {

@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,14 +57,11 @@ func (x *exchange) run(reader *live.Reader) {
 		var err error
 		events, over, err = reader.Take(events)
 		switch {
-		case err != nil && x.takes == live.TakesJSON:
-			x.f.fail(x.w, x.id, err)
-			return
 		case err != nil || x.mustStream(events):
 			x.stream(reader, events)
 			return
 		case x.complete(events, over):
-			x.json(events, reader)
+			x.json(events)
 			return
 		case over:
 			x.stream(reader, events)
@@ -121,7 +119,7 @@ func (x *exchange) enter(early bool) error {
 }
 
 // json writes the one response, or the array of a batch.
-func (x *exchange) json(events []live.Event, reader *live.Reader) {
+func (x *exchange) json(events []live.Event) {
 	if err := x.enter(false); err != nil {
 		x.f.fail(x.w, x.id, err)
 		return
@@ -143,7 +141,7 @@ func (x *exchange) json(events []live.Event, reader *live.Reader) {
 // stream writes an event stream: first events, which are taken already, then
 // what follows, until the stream is over or the client leaves.
 func (x *exchange) stream(reader *live.Reader, events []live.Event) {
-	if err := x.enter(len(events) == 0); err != nil {
+	if err := x.enter(!slices.ContainsFunc(events, func(e live.Event) bool { return e.Reply })); err != nil {
 		x.f.fail(x.w, x.id, err)
 		return
 	}
@@ -207,6 +205,9 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, e
 			if err := x.control.Flush(); err != nil {
 				return err
 			}
+			if x.r.ProtoMajor > 1 { // there, a deadline that passes while nothing is written ends the stream
+				_ = x.control.SetWriteDeadline(time.Time{})
+			}
 			quiet.Reset(x.f.cfg.Keepalive)
 		}
 		if over || cut != nil {
@@ -218,7 +219,7 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, e
 		out = out[:0]
 		clear(events)
 		events, over, cut = reader.Take(events[:0])
-		if len(events) > 0 || over || cut != nil {
+		if over = over && len(events) == 0; len(events) > 0 || over || cut != nil {
 			continue
 		}
 		select {
@@ -246,6 +247,12 @@ func (f *Front) writeParts(w http.ResponseWriter, control *http.ResponseControll
 		b = b[n:]
 	}
 	return nil
+}
+
+// writeStatus answers without a body.
+func (f *Front) writeStatus(w http.ResponseWriter, status int) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(f.cfg.WriteTimeout))
+	w.WriteHeader(status)
 }
 
 // writeJSON answers with one JSON body. A client that is gone needs no report.

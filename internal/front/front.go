@@ -93,6 +93,9 @@ const anonymous = "anonymous" // the principal where authorization is off
 // ServeHTTP handles one exchange. The order of checks: Host and Origin, then
 // what the handler of the path looks at: session, then body.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
+	}
 	path := r.URL.Path
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
@@ -115,7 +118,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
-		preflight(w)
+		f.preflight(w)
 		return
 	}
 	if err := checkHeaders(r.Header); err != nil {
@@ -216,12 +219,12 @@ func (f *Front) HTTPServer(errorLog *slog.Logger) *http.Server {
 }
 
 // preflight answers a browser's question before the real request.
-func preflight(w http.ResponseWriter) {
+func (f *Front) preflight(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 	h.Set("Access-Control-Allow-Headers", "Content-Type, Accept, Authorization, X-API-Key, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name")
 	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
+	f.writeStatus(w, http.StatusNoContent)
 }
 
 var errClientGone = errors.New("the client closed the connection")

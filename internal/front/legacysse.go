@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -78,28 +79,57 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 		f.legacyBatch(w, r, sess, body)
 	default:
 		msg, err := wire.Parse(body)
-		if missing != nil {
+		id := bytes.Clone(errorID(&msg, err)) // the bytes may be the server's soon
+		switch {
+		case missing != nil:
 			err = missing
-		} else if err == nil {
-			err = legacyMessage(sess, msg)
+		case err == nil:
+			err = f.legacyMessage(sess, r.Header, msg)
 		}
 		if err != nil {
-			f.fail(w, errorID(&msg, err), err)
+			f.fail(w, id, err)
 			return
 		}
-		w.WriteHeader(http.StatusAccepted)
+		f.writeStatus(w, http.StatusAccepted)
 	}
 }
 
-func legacyMessage(sess *live.Session, msg wire.Message) error {
-	req := upstream.NewRequest(msg)
-	switch {
-	case isInitialize(&msg):
-		return sess.Initialize(req)
-	case msg.Kind == wire.Request:
-		return sess.CallOnOwn(req)
+// legacyMessage passes one message on. What a request is refused for is told
+// on the stream, like every answer: clients take a POST that fails for the end
+// of their connection.
+func (f *Front) legacyMessage(sess *live.Session, h http.Header, msg wire.Message) error {
+	if err := checkVersion(&msg, h); err != nil {
+		return err
 	}
-	return sess.Send(req)
+	if msg.Kind == wire.Request {
+		return f.legacyRequest(sess, msg)
+	}
+	err := checkBodyEra(&msg)
+	if err == nil {
+		err = sess.Send(upstream.NewRequest(msg))
+	}
+	if err != nil {
+		return unanswerable(err)
+	}
+	return nil
+}
+
+func (f *Front) legacyRequest(sess *live.Session, msg wire.Message) error {
+	id := bytes.Clone(msg.Bytes(msg.ID))
+	err := checkBodyEra(&msg)
+	switch {
+	case err != nil:
+	case isInitialize(&msg):
+		err = sess.Initialize(upstream.NewRequest(msg))
+	default:
+		err = sess.CallOnOwn(upstream.NewRequest(msg))
+	}
+	if err == nil || errors.Is(err, live.ErrNotFound) {
+		return err
+	}
+	e := refusalOf(err)
+	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
+	return sess.ReplyOnOwn(e.reply(id))
 }
 
 // legacyBatch: a client may have negotiated 2025-03-26 over the old transport.
@@ -109,15 +139,19 @@ func (f *Front) legacyBatch(w http.ResponseWriter, r *http.Request, sess *live.S
 		return
 	}
 	reqs, replies, err := f.split(sess, r.Header, body)
-	if err == nil && len(replies) > 0 {
-		err = refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "the batch holds something that is no message for this session")
+	for _, reply := range replies {
+		if err == nil {
+			err = sess.ReplyOnOwn(reply)
+		}
 	}
 	for _, req := range reqs {
-		err = errors.Join(err, sess.CallOnOwn(req))
+		if err == nil {
+			err = f.legacyRequest(sess, req.Msg)
+		}
 	}
 	if err != nil {
 		f.fail(w, nil, err)
 		return
 	}
-	w.WriteHeader(http.StatusAccepted)
+	f.writeStatus(w, http.StatusAccepted)
 }

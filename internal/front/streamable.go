@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"net/http"
 
 	"github.com/signalbox-mcp/signalbox/internal/live"
@@ -67,21 +68,25 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	case err == nil && isInitialize(&msg):
 		f.initialize(x, msg) // a session id that came with it means nothing
 	case missing != nil:
-		f.fail(w, msg.Bytes(msg.ID), missing)
+		f.fail(w, errorID(&msg, err), missing)
 	case err != nil:
 		f.fail(w, errorID(&msg, err), err)
 	case sess == nil:
-		f.fail(w, msg.Bytes(msg.ID), refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session",
+		f.fail(w, errorID(&msg, nil), refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session",
 			"the header Mcp-Session-Id is missing; it comes with the answer to initialize"))
 	default:
 		f.message(x, sess, msg)
 	}
 }
 
-// errorID is the id to echo for a message that was refused; nil for none.
+// errorID is the id to echo for a message that was refused; nil for none. That
+// of a response is the server's, and would name some request of the client.
 func errorID(msg *wire.Message, err error) []byte {
 	if e, ok := err.(*wire.Error); ok {
 		return e.ID
+	}
+	if msg.Kind != wire.Request {
+		return nil
 	}
 	return msg.Bytes(msg.ID)
 }
@@ -90,12 +95,23 @@ func isInitialize(msg *wire.Message) bool {
 	return msg.Kind == wire.Request && mcp.MethodOf(msg.MethodName()) == mcp.Initialize
 }
 
-// checkEra refuses what this endpoint does not speak: the per-request era, and
-// unknown versions in the header of anything but initialize.
+// checkEra refuses what is not spoken here: the per-request era, and unknown
+// versions in the header of anything but initialize.
 func checkEra(msg *wire.Message, h http.Header) error {
+	if err := checkBodyEra(msg); err != nil {
+		return err
+	}
+	return checkVersion(msg, h)
+}
+
+func checkBodyEra(msg *wire.Message) error {
 	if v, ok := wire.Unquote(msg.Bytes(msg.P.MetaVersion)); ok && mcp.LooksModern(string(v)) {
 		return unsupportedVersion(string(v))
 	}
+	return nil
+}
+
+func checkVersion(msg *wire.Message, h http.Header) error {
 	v := h.Get(mcp.HeaderVersion)
 	if v == "" || isInitialize(msg) || mcp.Revision(v).Handshake() {
 		return nil
@@ -106,18 +122,17 @@ func checkEra(msg *wire.Message, h http.Header) error {
 // message passes one message of a session on.
 func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
 	req := upstream.NewRequest(msg)
-	id := msg.Bytes(msg.ID)
 	if msg.Kind != wire.Request {
 		if err := sess.Send(req); err != nil {
-			f.fail(x.w, nil, err)
+			f.fail(x.w, nil, unanswerable(err))
 			return
 		}
-		x.w.WriteHeader(http.StatusAccepted)
+		f.writeStatus(x.w, http.StatusAccepted)
 		return
 	}
 	reader, err := sess.Call(x.takes, []upstream.Request{req})
-	if err != nil {
-		f.fail(x.w, id, err)
+	if err != nil { // it was not sent
+		f.fail(x.w, msg.Bytes(msg.ID), err)
 		return
 	}
 	x.sess, x.revision = sess, sess.Revision()
@@ -129,7 +144,7 @@ func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
 func (f *Front) initialize(x *exchange, msg wire.Message) {
 	version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
-	id := append([]byte(nil), msg.Bytes(msg.ID)...)
+	id := bytes.Clone(msg.Bytes(msg.ID))
 	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, upstream.NewRequest(msg))
 	if err != nil {
 		f.fail(x.w, id, err)
@@ -153,7 +168,7 @@ func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
 		return
 	}
 	if len(reqs)+len(replies) == 0 {
-		x.w.WriteHeader(http.StatusAccepted)
+		f.writeStatus(x.w, http.StatusAccepted)
 		return
 	}
 	reader, err := sess.Call(x.takes, reqs, replies...)
@@ -234,7 +249,7 @@ func (f *Front) delete(w http.ResponseWriter, r *http.Request, b *live.Backend) 
 		return
 	}
 	sess.Delete()
-	w.WriteHeader(http.StatusNoContent)
+	f.writeStatus(w, http.StatusNoContent)
 }
 
 // existing is the session that a request without a body names.

@@ -39,11 +39,11 @@ func New(hosts, origins []string, public *url.URL, log *slog.Logger) *Guard {
 		g.hosts[strings.ToLower(h)] = true
 	}
 	for _, o := range origins {
-		g.origins[strings.TrimSuffix(strings.ToLower(o), "/")] = true
+		g.origins[plainOrigin(strings.TrimSuffix(strings.ToLower(o), "/"))] = true
 	}
 	if public != nil {
 		g.hosts[strings.ToLower(public.Hostname())] = true
-		g.origins[strings.ToLower(public.Scheme+"://"+public.Host)] = true
+		g.origins[plainOrigin(strings.ToLower(public.Scheme+"://"+public.Host))] = true
 	}
 	return g
 }
@@ -83,7 +83,7 @@ func (g *Guard) hostAllowed(host string) bool {
 }
 
 func (g *Guard) originAllowed(origin string) bool {
-	origin = strings.ToLower(origin)
+	origin = plainOrigin(strings.ToLower(origin))
 	if origin == "null" {
 		return false
 	}
@@ -94,14 +94,19 @@ func (g *Guard) originAllowed(origin string) bool {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" || u.RawQuery != "" {
 		return false
 	}
-	if p := u.Port(); p == "80" && u.Scheme == "http" || p == "443" && u.Scheme == "https" {
-		if g.origins[u.Scheme+"://"+strings.TrimSuffix(u.Host, ":"+p)] {
-			return true
-		}
-	}
 	name := strings.TrimSuffix(u.Hostname(), ".")
 	ip, err := netip.ParseAddr(name)
 	return loopbackName(name) || err == nil && ip.IsLoopback()
+}
+
+// plainOrigin leaves out the port that the scheme implies, as browsers do.
+func plainOrigin(origin string) string {
+	for scheme, port := range map[string]string{"http://": ":80", "https://": ":443"} {
+		if host, ok := strings.CutSuffix(origin, port); ok && strings.HasPrefix(origin, scheme) {
+			return host
+		}
+	}
+	return origin
 }
 
 func loopbackName(name string) bool {

@@ -17,6 +17,8 @@ type chores struct {
 	log   *slog.Logger
 	wake  chan struct{}
 	done  chan struct{}
+	ctx   context.Context // over when close has waited long enough
+	stop  context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool
@@ -28,6 +30,7 @@ const storeTimeout = 2 * time.Second
 
 func newChores(store session.Store, log *slog.Logger) *chores {
 	c := &chores{store: store, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), todo: make(map[session.Key]time.Time)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
 	go c.run()
 	return c
 }
@@ -55,13 +58,17 @@ func (c *chores) signal() {
 	}
 }
 
-// close does what is left and waits for it.
+// close does what is left and waits for it, but not longer than for one write:
+// what a store out of reach does not hear of, expires there.
 func (c *chores) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.signal()
+	limit := time.AfterFunc(storeTimeout, c.stop)
 	<-c.done
+	limit.Stop()
+	c.stop()
 }
 
 func (c *chores) run() {
@@ -72,6 +79,10 @@ func (c *chores) run() {
 		c.todo = make(map[session.Key]time.Time)
 		c.mu.Unlock()
 		for k, seen := range todo {
+			if c.ctx.Err() != nil {
+				c.log.Warn("session records not written: the store is out of reach", "records", len(todo))
+				return
+			}
 			c.do(k, seen)
 		}
 		if len(todo) > 0 {
@@ -85,7 +96,7 @@ func (c *chores) run() {
 }
 
 func (c *chores) do(k session.Key, seen time.Time) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
 	defer cancel()
 	var err error
 	if seen.IsZero() {

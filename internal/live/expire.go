@@ -11,23 +11,28 @@ import (
 // A session is used by every message from its client, by an open stream and by
 // a call in flight; what it has subscribed to does not count.
 
-// touchLocked notes a message of the client. The store hears of it at most
-// once in a tenth of the idle time.
+// touchLocked notes a message of the client.
 func (s *Session) touchLocked() {
 	s.usedLocked()
-	if !s.shaken && s.accepted {
+	if s.accepted {
 		s.shaken = true
-	}
-	if s.lastUse.Sub(s.lastStored) > s.m.cfg.Idle/10 {
-		s.storeUseLocked()
 	}
 }
 
-func (s *Session) storeUseLocked() {
-	if s.registered && !s.ended {
-		s.lastStored = time.Now()
-		s.m.chores.touch(session.Key{Server: s.backend.Name, ID: s.id}, s.lastStored)
+// usedLocked starts the idle time anew.
+func (s *Session) usedLocked() {
+	s.lastUse = time.Now()
+	s.storeUseLocked(s.lastUse)
+}
+
+// storeUseLocked tells the store, at most once in a tenth of the idle time;
+// the record lives longer by two of these.
+func (s *Session) storeUseLocked(now time.Time) {
+	if !s.registered || s.ended || now.Sub(s.lastStored) <= s.m.cfg.Idle/10 {
+		return
 	}
+	s.lastStored = now
+	s.m.chores.touch(session.Key{Server: s.backend.Name, ID: s.id}, now)
 }
 
 // armLocked sets the session's one timer for the next time at which it could
@@ -35,7 +40,7 @@ func (s *Session) storeUseLocked() {
 func (s *Session) armLocked() {
 	d := time.Until(s.lastUse.Add(s.idleLocked()))
 	if s.busyLocked() {
-		d = s.m.cfg.Idle / 2 // look again, and keep the record alive
+		d = min(s.m.cfg.Idle/2, s.idleLocked()) // look again, and keep the record alive
 	}
 	if age := s.m.cfg.MaxAge; age > 0 {
 		d = min(d, time.Until(s.created.Add(age)))
@@ -48,11 +53,23 @@ func (s *Session) armLocked() {
 	}
 }
 
-func (s *Session) busyLocked() bool { return s.readers > 0 || s.calls > 0 }
+// busyLocked: an open stream is use, but not that of a legacy client which
+// never says what it wants.
+func (s *Session) busyLocked() bool {
+	return s.calls > 0 || s.readers > 0 && (s.transport != legacy || s.shakenLocked())
+}
+
+// shakenLocked tells whether the client has done its part of the handshake.
+func (s *Session) shakenLocked() bool {
+	if s.transport == legacy {
+		return s.opener != nil
+	}
+	return s.shaken
+}
 
 // idleLocked is shorter until the client has finished the handshake.
 func (s *Session) idleLocked() time.Duration {
-	if !s.shaken && s.transport != legacy {
+	if !s.shakenLocked() {
 		return min(s.m.cfg.Handshake, s.m.cfg.Idle)
 	}
 	return s.m.cfg.Idle
@@ -70,10 +87,10 @@ func (s *Session) expire() {
 	case s.m.cfg.MaxAge > 0 && now.Sub(s.created) >= s.m.cfg.MaxAge:
 		reason = errMaxAge
 	case s.busyLocked():
-		s.storeUseLocked()
+		s.storeUseLocked(now)
 	case now.Sub(s.lastUse) >= s.idleLocked():
 		reason = errIdle
-		if !s.shaken {
+		if !s.shakenLocked() {
 			reason = errHandshake
 		}
 	}
@@ -149,5 +166,10 @@ func (m *Manager) Close() {
 	for _, s := range sessions {
 		s.end(upstream.ErrShutdown)
 	}
+	m.mu.Lock()
+	for len(m.all) > 0 { // others may be ending a session just now, which never takes long
+		m.gone.Wait()
+	}
+	m.mu.Unlock()
 	m.chores.close()
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
-// Config sets the manager up. Store, Key, Metrics and Log are required; zero
-// limits get the defaults of DefaultLimits.
+// Config sets the manager up. All fields are required; see DefaultLimits.
 type Config struct {
 	Limits
 	Store   session.Store
@@ -26,7 +25,7 @@ type Config struct {
 type Limits struct {
 	Idle            time.Duration // without message, open stream and call
 	MaxAge          time.Duration // of a session, used or not; 0: none
-	Handshake       time.Duration // until the first message after initialize
+	Handshake       time.Duration // until the first message after initialize; with HTTP+SSE until initialize
 	MaxSessions     int
 	MaxPerPrincipal int // sessions; 0: none
 	MaxCalls        int // in flight, of one session
@@ -35,9 +34,10 @@ type Limits struct {
 	QueueEvents     int
 	WaitingBytes    int // for the next reader of a session's own stream
 	WaitingEvents   int
-	LogBytes        int // for resumption: of one stream, and of those that are over
-	LogEvents       int // of one stream
+	LogBytes        int // for resumption, of one stream: what a client had already
+	LogEvents       int
 	KeptStreams     int // over but resumable, of one session
+	SessionLogBytes int // beyond it only what no client has had stays
 	AllLogBytes     int64
 }
 
@@ -47,7 +47,7 @@ func DefaultLimits() Limits {
 		Idle: 2 * time.Hour, Handshake: 2 * time.Minute, MaxSessions: 1024,
 		MaxCalls: 1024, MaxDetached: 16,
 		QueueBytes: 4 << 20, QueueEvents: 4096, WaitingBytes: 1 << 20, WaitingEvents: 256,
-		LogBytes: 1 << 20, LogEvents: 256, KeptStreams: 16, AllLogBytes: 256 << 20,
+		LogBytes: 1 << 20, LogEvents: 256, KeptStreams: 16, SessionLogBytes: 2 << 20, AllLogBytes: 256 << 20,
 	}
 }
 
@@ -60,7 +60,6 @@ type Backend struct {
 // Manager holds the sessions of this process.
 type Manager struct {
 	cfg    Config
-	logged atomic.Int64  // bytes in all event logs
 	calls  atomic.Int64  // in flight
 	quiet  chan struct{} // gets a value when calls reaches 0
 	chores *chores
@@ -71,6 +70,7 @@ type Manager struct {
 	perPrincipal map[string]int // sessions by principal
 	sessions     map[tableKey]*Session
 	all          map[*Session]struct{} // also those not yet registered
+	gone         sync.Cond             // a session left all; uses mu
 }
 
 type tableKey struct {
@@ -86,6 +86,7 @@ func NewManager(cfg Config) *Manager {
 		sessions:     make(map[tableKey]*Session),
 		all:          make(map[*Session]struct{}),
 	}
+	m.gone.L = &m.mu
 	m.chores = newChores(cfg.Store, cfg.Log)
 	return m
 }
@@ -129,26 +130,30 @@ func (m *Manager) Open(b *Backend, principal string, takes Takes, init upstream.
 	s.mu.Lock()
 	st := s.newStreamLocked(takes)
 	sink := s.enterLocked(st, &init)
+	s.opener = sink
 	r := st.attachLocked(0)
 	s.mu.Unlock()
 	if err := s.open(init, sink); err != nil {
+		r.Close()
 		return nil, nil, err
 	}
 	return s, r, nil
 }
 
-// open asks the server for a connection. On an error the session is over.
+// open asks the server for a connection. The sink learns of an error, too.
 func (s *Session) open(init upstream.Request, sink *callSink) error {
-	conn, err := s.backend.Server.Open(init, sink, eventsSink{s})
+	conn, err := s.backend.Server.Open(init, sink, eventsSink{s, sink})
 	if err != nil {
 		sink.End(err)
 		return err
 	}
 	s.mu.Lock()
-	ended := s.ended
-	s.conn, s.opening = conn, false
+	wanted := s.opener == sink && !s.ended // or it has failed already
+	if wanted {
+		s.conn = conn
+	}
 	s.mu.Unlock()
-	if ended {
+	if !wanted {
 		conn.End(upstream.ErrClosed)
 	}
 	return nil
@@ -165,6 +170,7 @@ func (m *Manager) OpenLegacy(ctx context.Context, b *Backend, principal string) 
 	r := s.own.attachLocked(0)
 	s.mu.Unlock()
 	if err := s.Register(ctx); err != nil {
+		r.Close()
 		return nil, nil, err
 	}
 	return s, r, nil
@@ -174,16 +180,16 @@ func (m *Manager) OpenLegacy(ctx context.Context, b *Backend, principal string) 
 // session's stream.
 func (s *Session) Initialize(init upstream.Request) error {
 	s.mu.Lock()
-	if s.ended || s.opening || s.conn != nil {
+	if s.ended || s.opener != nil {
 		defer s.mu.Unlock()
 		if s.ended {
 			return ErrNotFound
 		}
 		return ErrStarted
 	}
-	s.opening = true
 	s.touchLocked()
 	sink := s.enterLocked(s.own, &init)
+	s.opener = sink
 	s.mu.Unlock()
 	_ = s.open(init, sink) // the sink has told the client
 	return nil
@@ -216,8 +222,11 @@ func (s *Session) Register(ctx context.Context) error {
 		s.armLocked()
 	}
 	s.mu.Unlock()
-	if ended { // meanwhile: nobody else takes it out again
+	if ended { // meanwhile, and too early to find what was entered here
 		s.m.remove(s, upstream.ErrClosed)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		_ = s.m.cfg.Store.Delete(ctx, session.Key{Server: s.backend.Name, ID: s.id}) // else it expires there
 	}
 	return nil
 }
@@ -246,6 +255,12 @@ func (m *Manager) Find(ctx context.Context, b *Backend, t session.Transport, id,
 
 // remove takes an ended session out of every table. Idempotent.
 func (m *Manager) remove(s *Session, reason error) {
+	s.mu.Lock()
+	registered := s.registered
+	s.mu.Unlock()
+	if registered { // before it leaves all, for which Close waits
+		m.chores.delete(session.Key{Server: s.backend.Name, ID: s.id})
+	}
 	m.mu.Lock()
 	delete(m.sessions, s.key())
 	_, counted := m.all[s]
@@ -255,14 +270,9 @@ func (m *Manager) remove(s *Session, reason error) {
 		if m.perPrincipal[s.principal]--; m.perPrincipal[s.principal] == 0 {
 			delete(m.perPrincipal, s.principal)
 		}
+		m.gone.Broadcast()
 	}
 	m.mu.Unlock()
-	s.mu.Lock()
-	registered := s.registered
-	s.mu.Unlock()
-	if registered {
-		m.chores.delete(session.Key{Server: s.backend.Name, ID: s.id})
-	}
 	if counted {
 		m.cfg.Metrics.closed(s.backend.Name, s.transport)
 		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "why", reason.Error())

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,11 +18,13 @@ type Metrics struct {
 	inFlight prometheus.Gauge         // calls
 	duration *prometheus.HistogramVec // server, method: seconds
 	slow     prometheus.Counter       // readers cut off
+	logged   atomic.Int64             // bytes in all event logs
+	logBytes prometheus.GaugeFunc     // the same
 }
 
 // NewMetrics makes the collectors.
 func NewMetrics() *Metrics {
-	return &Metrics{
+	m := &Metrics{
 		sessions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "signalbox_sessions", Help: "Client sessions of this replica."}, []string{"server", "transport"}),
 		Streams:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "signalbox_streams", Help: "Open event streams to clients."}, []string{"server", "transport"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "signalbox_calls_in_flight", Help: "Requests of clients without an answer yet."}),
@@ -31,6 +34,9 @@ func NewMetrics() *Metrics {
 		}, []string{"server", "method"}),
 		slow: prometheus.NewCounter(prometheus.CounterOpts{Name: "signalbox_slow_readers_total", Help: "Streams closed because their client read too slowly."}),
 	}
+	m.logBytes = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_event_log_bytes", Help: "Messages held for streams, until they are written or for resumption."},
+		func() float64 { return float64(m.logged.Load()) })
+	return m
 }
 
 // Describe and Collect make Metrics a prometheus.Collector.
@@ -47,7 +53,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.sessions, m.Streams, m.inFlight, m.duration, m.slow}
+	return []prometheus.Collector{m.sessions, m.Streams, m.inFlight, m.duration, m.slow, m.logBytes}
 }
 
 func (m *Metrics) opened(server string, t session.Transport) {

@@ -7,15 +7,24 @@ type Reader struct {
 	wake chan struct{}
 
 	// guarded by Session.mu
-	pos uint64 // the last position handed out
-	err error  // why it was cut off
+	pos     uint64  // the last position handed out
+	written uint64  // up to where the client has it, as far as is known
+	loose   backlog // not fetched yet, but for replies
+	replies backlog
+	err     error // why it was cut off
 }
+
+type backlog struct{ events, bytes int }
+
+// replyRoom is how much more than QueueBytes the replies may have that wait on
+// the one stream of a legacy session.
+const replyRoom = 16
 
 func (st *Stream) attachLocked(pos uint64) *Reader {
 	if st.reader != nil {
 		st.reader.cutLocked(ErrTakenOver)
 	}
-	r := &Reader{st: st, wake: make(chan struct{}, 1), pos: pos}
+	r := &Reader{st: st, wake: make(chan struct{}, 1), pos: pos, written: pos}
 	st.reader = r
 	st.s.readers++
 	r.wakeUp() // there may be something to fetch
@@ -36,18 +45,40 @@ func (r *Reader) cutLocked(reason error) {
 }
 
 func (r *Reader) detachLocked() {
-	if r.st.reader == r {
-		r.st.reader = nil
-		r.st.s.readers--
-		r.st.s.usedLocked()
+	if r.st.reader != r {
+		return
 	}
+	r.st.reader = nil
+	r.st.s.readers--
+	r.st.s.usedLocked()
+	if !r.st.own { // its events are for one stream only, delivered or lost with it
+		r.st.sent = min(r.st.sent, r.written)
+	}
+}
+
+// behindLocked counts an event that waits to be fetched, and tells whether the
+// reader is too slow. The reply to a POST is what its client waits for, and
+// never too much.
+func (r *Reader) behindLocked(n int, reply bool) bool {
+	cfg := &r.st.s.m.cfg
+	b, room := &r.loose, cfg.QueueBytes
+	if reply {
+		b, room = &r.replies, replyRoom*cfg.QueueBytes
+	}
+	b.events++
+	b.bytes += n
+	if reply && !r.st.own {
+		return false
+	}
+	return b.events > cfg.QueueEvents || b.events > 1 && b.bytes > room
 }
 
 // Wake gets a value when Take may have something new.
 func (r *Reader) Wake() <-chan struct{} { return r.wake }
 
-// Take appends to buf what came since the last Take. over: the stream has
-// ended and nothing follows. err tells why the reader was cut off.
+// Take appends to buf what came since the last Take, whose events count as
+// written to the client now. over: the stream has ended and nothing follows.
+// err tells why the reader was cut off.
 func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	st := r.st
 	st.s.mu.Lock()
@@ -55,6 +86,8 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	if r.err != nil {
 		return buf, false, r.err
 	}
+	r.written = r.pos
+	r.loose, r.replies = backlog{}, backlog{}
 	if r.pos < st.last() {
 		events = append(buf, st.log[r.pos-st.dropped:]...)
 		r.pos = st.last()
@@ -69,21 +102,20 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 // Close leaves the stream. Calls that are still open go on without a reader
 // (leaving is no cancel in the handshake era), but only so many of a session.
 func (r *Reader) Close() {
-	s := r.st.s
+	st, s := r.st, r.st.s
 	s.mu.Lock()
-	attached := r.st.reader == r
+	attached := st.reader == r
 	r.detachLocked()
 	var drop *Stream
 	switch {
-	case !attached || r.st.own:
-	case r.st.ended:
-		s.retireLocked(r.st)
-	default:
-		s.detached = append(s.detached, r.st)
-		if len(s.detached) > s.m.cfg.MaxDetached {
-			drop = s.detached[0]
-			s.detached = s.detached[1:]
-		}
+	case st.reader != nil: // another one took over
+	case s.ended:
+		st.freeLocked() // nobody can come back
+	case st.own:
+	case !st.ended:
+		drop = s.detachLocked(st)
+	case attached:
+		s.retireLocked(st)
 	}
 	s.mu.Unlock()
 	if drop != nil {
@@ -91,10 +123,11 @@ func (r *Reader) Close() {
 	}
 }
 
-// Keep makes the stream resumable: its client is about to get an event id.
+// Keep makes the stream resumable, for as long as the session lives: its client
+// is about to get an event id.
 func (r *Reader) Keep() {
 	r.st.s.mu.Lock()
-	r.st.keep = true
+	r.st.keep = !r.st.s.ended
 	r.st.s.mu.Unlock()
 }
 
@@ -103,10 +136,3 @@ func (r *Reader) Position() uint64 { return r.pos }
 
 // EventID is the id under which the client can ask for what follows seq.
 func (r *Reader) EventID(seq uint64) string { return r.st.s.eventID(r.st, seq) }
-
-// Calls is the number of calls of the stream that are still open.
-func (r *Reader) Calls() int {
-	r.st.s.mu.Lock()
-	defer r.st.s.mu.Unlock()
-	return len(r.st.sinks)
-}

@@ -23,7 +23,7 @@ type Session struct {
 
 	mu         sync.Mutex
 	conn       upstream.Conn // nil until the server was asked to open one
-	opening    bool          // a legacy session's initialize is on its way
+	opener     *callSink     // the initialize that conn came from, or will; nil: none, or it failed
 	accepted   bool          // the server answered initialize with a result
 	abandoned  bool          // the client left before that
 	registered bool          // in the manager's table and the store
@@ -63,8 +63,6 @@ func (s *Session) Accepted() bool {
 	return s.accepted
 }
 
-func (s *Session) usedLocked() { s.lastUse = time.Now() }
-
 // Call sends a request, or the requests of a batch, and returns the reader of
 // their stream. Replies that are known already stand in it first.
 func (s *Session) Call(takes Takes, reqs []upstream.Request, replies ...[]byte) (*Reader, error) {
@@ -81,6 +79,9 @@ func (s *Session) Call(takes Takes, reqs []upstream.Request, replies ...[]byte) 
 	r := st.attachLocked(0)
 	for _, reply := range replies {
 		st.appendLocked(reply, true)
+	}
+	if len(reqs) == 0 {
+		st.endLocked()
 	}
 	conn := s.conn
 	s.mu.Unlock()
@@ -102,6 +103,17 @@ func (s *Session) CallOnOwn(req upstream.Request) error {
 	conn := s.conn
 	s.mu.Unlock()
 	s.begin(conn, sink, req)
+	return nil
+}
+
+// ReplyOnOwn puts an answer of Signalbox itself into the session's own stream.
+func (s *Session) ReplyOnOwn(reply []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return ErrNotFound
+	}
+	s.own.appendLocked(reply, true)
 	return nil
 }
 
@@ -209,50 +221,15 @@ func (s *Session) Resume(lastEventID string) (*Reader, error) {
 		return nil, ErrPosition
 	}
 	s.touchLocked()
-	for i, d := range s.detached {
-		if d == st {
-			s.detached = append(s.detached[:i:i], s.detached[i+1:]...)
-			break
-		}
-	}
+	s.detached = without(s.detached, st)
 	return st.attachLocked(seq), nil
 }
 
-// retireLocked forgets a stream that is over, unless a client may resume it.
-// Only so many, and so many bytes, are kept.
-func (s *Session) retireLocked(st *Stream) {
-	if !st.keep {
-		st.freeLocked()
-		delete(s.streams, st.n)
-		return
-	}
-	for i, k := range s.kept { // read once more: it counts as new
-		if k == st {
-			s.kept = append(s.kept[:i:i], s.kept[i+1:]...)
-			break
-		}
-	}
-	s.kept = append(s.kept, st)
-	cfg := &s.m.cfg
-	for len(s.kept) > 0 && (len(s.kept) > cfg.KeptStreams || s.logged > cfg.LogBytes || s.m.logged.Load() > cfg.AllLogBytes) {
-		old := s.kept[0]
-		if old == st && old.sent < old.last() {
-			break // its client has not had the answer yet
-		}
-		s.kept = s.kept[1:]
-		if old.reader != nil {
-			continue // being read again; it comes back here
-		}
-		old.freeLocked()
-		delete(s.streams, old.n)
-	}
-}
-
-// unstart lets a legacy client try initialize again.
+// unstart lets a legacy client whose initialize failed try again.
 func (s *Session) unstart() {
 	s.mu.Lock()
 	conn := s.conn
-	s.conn, s.opening = nil, false
+	s.conn, s.opener = nil, nil
 	s.mu.Unlock()
 	if conn != nil {
 		conn.End(upstream.ErrClosed)
@@ -308,10 +285,13 @@ func (s *Session) end(reason error) {
 	s.endStreamLocked(s.own)
 }
 
-// endStreamLocked leaves to a reader what it has not fetched yet.
+// endStreamLocked leaves to a reader what it has not fetched yet, and to calls
+// that are just being started the error that they will end with.
 func (s *Session) endStreamLocked(st *Stream) {
 	st.keep = false
-	st.endLocked()
+	if st.own || len(st.sinks) == 0 {
+		st.endLocked()
+	}
 	if st.reader == nil {
 		st.freeLocked()
 	}

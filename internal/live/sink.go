@@ -22,6 +22,7 @@ type callSink struct {
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
 	replied bool
+	over    bool
 	doomed  error // cancel as soon as call is known
 }
 
@@ -45,8 +46,11 @@ func (c *callSink) Deliver(f upstream.Frame) upstream.Verdict {
 			s.answeredLocked(f.Data)
 		}
 	case upstream.Own:
-		if c.st.takes == TakesJSON || !slices.Contains(c.st.sinks, c) {
+		if c.over || c.st.takes == TakesJSON {
 			return upstream.NoTaker
+		}
+		if c.st.reader == nil && !c.st.roomLocked(len(f.Data)) {
+			return upstream.NoTaker // what it holds stays in one piece up to the reply
 		}
 	default:
 		if c.st.takes == TakesJSON || c.st.reader == nil {
@@ -88,6 +92,7 @@ func (c *callSink) End(reason error) {
 // closeCallLocked takes the call off its stream, which ends with its last one.
 func (s *Session) closeCallLocked(c *callSink) {
 	st := c.st
+	c.over = true
 	st.sinks = slices.DeleteFunc(st.sinks, func(o *callSink) bool { return o == c })
 	s.calls--
 	s.usedLocked()
@@ -95,9 +100,7 @@ func (s *Session) closeCallLocked(c *callSink) {
 		return
 	}
 	st.endLocked()
-	if i := slices.Index(s.detached, st); i >= 0 {
-		s.detached = slices.Delete(s.detached, i, i+1)
-	}
+	s.detached = without(s.detached, st)
 	if st.reader == nil {
 		s.retireLocked(st)
 	}

@@ -31,7 +31,7 @@ type Stream struct {
 	log     []Event
 	dropped uint64 // events no longer held: log[0] has position dropped+1
 	size    int    // bytes in log
-	sent    uint64 // the last position that was handed to any Reader
+	sent    uint64 // the last position that a Reader was handed; one that leaves gives back what it had not written
 	sinks   []*callSink
 	ended   bool
 	keep    bool // a client got an event id of it, so it can be resumed
@@ -51,8 +51,9 @@ func (st *Stream) appendLocked(data []byte, reply bool) {
 	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, Reply: reply})
 	st.addSize(len(data))
 	if r := st.reader; r != nil {
-		if unsent := st.last() - r.pos; unsent > 1 && (st.unsentBytes(r.pos) > st.s.m.cfg.QueueBytes || unsent > uint64(st.s.m.cfg.QueueEvents)) {
+		if r.behindLocked(len(data), reply) {
 			st.s.m.cfg.Metrics.slow.Inc()
+			st.keep = true // its client hears where to come back to
 			r.cutLocked(ErrTooSlow)
 		} else {
 			r.wakeUp()
@@ -72,19 +73,19 @@ func (st *Stream) unsentBytes(pos uint64) int {
 func (st *Stream) addSize(n int) {
 	st.size += n
 	st.s.logged += n
-	st.s.m.logged.Add(int64(n))
+	st.s.m.cfg.Metrics.logged.Add(int64(n))
 }
 
 // trimLocked drops the oldest events until the log is within its bounds. What
-// the reader has not fetched yet stays, and so does the newest event where
-// there is no reader: it may be the one that a client comes back for.
+// no client has had yet stays (it has bounds of its own), and so does the
+// newest event where there is no reader: a client may come back for it.
 func (st *Stream) trimLocked() {
 	cfg := &st.s.m.cfg
 	limit := cfg.LogBytes
-	if st.s.m.logged.Load() > cfg.AllLogBytes {
+	if st.s.transport == legacy || st.s.logged > cfg.SessionLogBytes || cfg.Metrics.logged.Load() > cfg.AllLogBytes {
 		limit = 0
 	}
-	floor := max(st.last(), 1) - 1
+	floor := min(st.sent, max(st.last(), 1)-1)
 	if st.reader != nil {
 		floor = st.reader.pos
 	}
@@ -124,8 +125,12 @@ func (st *Stream) roomLocked(n int) bool {
 	return waiting < uint64(st.s.m.cfg.WaitingEvents) && (waiting == 0 || st.unsentBytes(max(st.sent, st.dropped))+n <= st.s.m.cfg.WaitingBytes)
 }
 
-// eventsSink takes what the server sends unasked: the session's own stream.
-type eventsSink struct{ s *Session }
+// eventsSink takes what the server sends unasked, for the session's own
+// stream. It is of one initialize, for that of a legacy session may be repeated.
+type eventsSink struct {
+	s    *Session
+	init *callSink
+}
 
 func (e eventsSink) Deliver(f upstream.Frame) upstream.Verdict {
 	s := e.s
@@ -133,7 +138,7 @@ func (e eventsSink) Deliver(f upstream.Frame) upstream.Verdict {
 	defer s.mu.Unlock()
 	st := s.own
 	switch {
-	case st.ended:
+	case st.ended || s.opener != e.init:
 		return upstream.Closed
 	case st.reader != nil:
 	case f.Relation != upstream.Waiting:
@@ -152,4 +157,12 @@ func (e eventsSink) Deliver(f upstream.Frame) upstream.Verdict {
 	return upstream.Taken
 }
 
-func (e eventsSink) End(reason error) { e.s.end(reason) }
+// End ends the session, unless it was its initialize that failed.
+func (e eventsSink) End(reason error) {
+	e.s.mu.Lock()
+	current := e.s.opener == e.init
+	e.s.mu.Unlock()
+	if current {
+		e.s.end(reason)
+	}
+}

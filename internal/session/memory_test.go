@@ -91,11 +91,11 @@ func TestMemoryExpiresExactly(t *testing.T) {
 		if err := m.Create(t.Context(), r, idle); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(idle - 1)
+		time.Sleep(idle - time.Nanosecond)
 		if _, err := m.Get(t.Context(), r.Key()); err != nil {
 			t.Errorf("a nanosecond before: %v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if _, err := m.Get(t.Context(), r.Key()); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("at the end: error %v, want ErrNotFound", err)
 		}

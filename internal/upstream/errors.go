@@ -17,6 +17,9 @@ var (
 	ErrTimeout        = errors.New("the server did not answer in time")
 	ErrTooMany        = errors.New("too many server processes")
 	ErrShutdown       = errors.New("signalbox is shutting down")
+	// ErrLost: the server, or its address, no longer has the session. The client
+	// is to begin anew.
+	ErrLost = errors.New("the server has lost the session")
 )
 
 // Error is a failure with everything that a client is told of it.
@@ -24,11 +27,20 @@ type Error struct {
 	Code    int    // JSON-RPC error code
 	Reason  string // short word for error.data.reason and metrics
 	Message string
+	Status  int   // of an HTTP server's answer, where that is what failed; else 0
 	Err     error // may be nil
 }
 
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Err }
+
+// What ends a call whose time is over.
+var (
+	CallTimeout = &Error{Code: mcp.CodeServer, Reason: "timeout", Err: ErrTimeout,
+		Message: "the server gave neither an answer nor progress in time (--call-timeout)"}
+	CallLimit = &Error{Code: mcp.CodeServer, Reason: "timeout", Err: ErrTimeout,
+		Message: "the call ran longer than one call may (--call-limit)"}
+)
 
 // Errorf makes an Error of code and reason.
 func Errorf(code int, reason, format string, args ...any) *Error {
@@ -52,6 +64,8 @@ func RPCError(err error) *Error {
 		return &Error{Code: mcp.CodeServer, Reason: "process_limit", Message: err.Error() + "; try again later, or raise --max-processes", Err: err}
 	case errors.Is(err, ErrClosed):
 		return &Error{Code: mcp.CodeServer, Reason: "session_ended", Message: err.Error(), Err: err}
+	case errors.Is(err, ErrLost):
+		return &Error{Code: mcp.CodeServer, Reason: "session_lost", Message: err.Error() + "; initialize again", Err: err}
 	case errors.Is(err, ErrShutdown):
 		return &Error{Code: mcp.CodeServer, Reason: "shutdown", Message: err.Error(), Err: err}
 	}

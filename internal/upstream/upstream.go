@@ -7,6 +7,8 @@
 package upstream
 
 import (
+	"net/http"
+
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -15,7 +17,8 @@ import (
 // owns the bytes of Msg from then on.
 type Request struct {
 	Msg    wire.Message
-	Method mcp.Method // mcp.Other for a response or an unknown method
+	Method mcp.Method  // mcp.Other for a response or an unknown method
+	Header http.Header // of the client's request: those that may be passed on; may be nil
 }
 
 // NewRequest looks the method of msg up.
@@ -92,6 +95,21 @@ type Conn interface {
 	// process of one session is stopped in the background. Idempotent, never
 	// blocks.
 	End(reason error)
+}
+
+// Listener is a Conn whose server sends what it sends unasked only to those who
+// ask for it. Listen is called when the session's own stream gets a reader and
+// when it loses it; the frames go to the session's own sink.
+type Listener interface{ Listen(on bool) }
+
+// Stateful is a Conn of which the record must keep something.
+type Stateful interface{ State() State }
+
+// State is what another replica needs to go on with a session.
+type State struct {
+	Address  string       // the address that answered initialize: scheme://host:port
+	Session  string       // the server's own session id; "" for a stateless server
+	Revision mcp.Revision // negotiated with the server
 }
 
 // Server opens connections to one MCP server.

@@ -22,15 +22,17 @@ type call struct {
 	sink   upstream.Sink // nil for a call of Signalbox itself
 	done   func(wire.Message, error)
 	task   bool // asks for a task (2025-11-25): the token outlives the response
-	taskID string
 	// version is what the client of a shared process asks initialize for.
 	version mcp.Revision
 
 	// guarded by hub.mu
 	line    []byte        // as it goes to the process, until it is queued
-	ticket  *child.Ticket // its place in the queue
+	ticket  *child.Ticket // its place in the queue; nil: not sent
 	idleAt  time.Time     // call timeout; zero: exempt
 	limitAt time.Time
+	taskID  string        // of the task that it is about, or has begun
+	sub     *subscription // that it waits for, on a shared process
+	brief   bool          // and its session has unsubscribed meanwhile
 }
 
 // newCall reads what the table needs of a client's request. Id and token are
@@ -43,7 +45,8 @@ func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 		k.token = bytes.Clone(tok)
 	}
 	k.task = m.P.Task.Present() && k.token != nil
-	if req.Method == mcp.TasksResult {
+	switch req.Method {
+	case mcp.TasksResult, mcp.TasksGet, mcp.TasksCancel:
 		id, _ := wire.Unquote(m.Bytes(m.P.TaskID))
 		k.taskID = string(id)
 	}
@@ -111,9 +114,6 @@ func failAll(ended []over) {
 	}
 }
 
-// Cancel ends the call without waiting for the server, which is told.
-func (k *call) Cancel(reason error) { k.conn.hub.cancel(k, reason) }
-
 // restore puts old in the place of span. The minted id is nearly always longer
 // than the client's, so the bytes before it move and a large message is not
 // copied. raw is used up.
@@ -133,13 +133,4 @@ func restore(raw []byte, span wire.Span, old []byte) []byte {
 		copy(raw[before+len(old):], raw[span.End:])
 		return raw[:len(raw)-shift]
 	}
-}
-
-// expiresLocked tells when the call runs out if nothing happens. While the
-// client owes the server an answer, only the hard limit counts.
-func (k *call) expiresLocked() (time.Time, error) {
-	if k.method != mcp.Initialize && k.conn != nil && k.conn.owed > 0 || k.idleAt.IsZero() || k.limitAt.Before(k.idleAt) {
-		return k.limitAt, errCallLimit
-	}
-	return k.idleAt, errCallTimeout
 }

@@ -30,19 +30,12 @@ type conn struct {
 	subs  map[*subscription]struct{}
 
 	// a process of one session, guarded by hub.mu
-	ready     bool        // initialized is written, requests may pass
-	held      []*call     // requests that wait for that
-	gate      *time.Timer // opens the gate without it
-	asked     map[string]*ask
-	owed      int // asks that the client has seen and not answered
+	ready     bool            // initialized is written, requests may pass
+	gate      *time.Timer     // makes it ready without that
+	asked     map[string]*ask // by the value of their ids
+	owed      int             // asks that the client has seen and not answered
 	owedSince time.Time
 	can       capabilities
-}
-
-// ask is a request of the server that waits for the client's response.
-type ask struct {
-	id   []byte // raw token as the server wrote it
-	seen bool   // a client has read it, so that it owes the answer
 }
 
 func newConn(h *hub, events upstream.Sink) *conn {
@@ -51,6 +44,9 @@ func newConn(h *hub, events upstream.Sink) *conn {
 
 // Start sends a request to the process.
 func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
+	if req.Method == mcp.Initialize {
+		return nil, errInitialized
+	}
 	k := newCall(c, req, sink)
 	if c.hub.shared {
 		return c.startShared(k, req)
@@ -63,37 +59,18 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 		return nil, upstream.ErrClosed
 	}
 	k.setDeadlines(&h.srv.cfg)
+	enter := h.sendLocked
 	if !c.ready && k.method != mcp.Ping {
-		c.calls[k.n] = k
-		c.held = append(c.held, k)
-	} else if err := h.sendLocked(k); err != nil {
+		enter = h.holdLocked
+	}
+	if err := enter(k); err != nil {
 		return nil, err
 	}
 	h.armLocked(k)
 	return k, nil
 }
 
-func (k *call) setDeadlines(cfg *Config) {
-	now := time.Now()
-	switch k.method {
-	case mcp.Initialize:
-		k.idleAt = now.Add(cfg.StartTimeout)
-	case mcp.TasksResult: // blocks until the task ends (2025-11-25, tasks)
-	default:
-		k.idleAt = now.Add(cfg.CallTimeout)
-	}
-	k.limitAt = now.Add(cfg.CallLimit)
-}
-
-// initializeLocked passes the client's own initialize to its own process.
-func (c *conn) initializeLocked(k *call) error {
-	k.setDeadlines(&c.hub.srv.cfg)
-	if err := c.hub.sendLocked(k); err != nil {
-		return err
-	}
-	c.hub.armLocked(k)
-	return nil
-}
+var errInitialized = upstream.Errorf(mcp.CodeInvalidRequest, "initialized", "the session has been initialized")
 
 // Send passes a notification of the client, or its response to a request of
 // the server.
@@ -109,30 +86,23 @@ func (c *conn) Send(req upstream.Request) error {
 // passLocked also returns the calls that the message ended.
 func (c *conn) passLocked(req *upstream.Request) ([]over, error) {
 	h := c.hub
-	if c.ended {
+	switch {
+	case c.ended:
 		return nil, upstream.ErrClosed
-	}
-	if req.Msg.Kind == wire.Response {
+	case req.Msg.Kind == wire.Response:
 		return nil, c.respondLocked(&req.Msg)
+	case req.Method == mcp.NotifCancelled:
+		return c.cancelledLocked(&req.Msg), nil
+	case h.shared:
+		return nil, h.passSharedLocked(req)
 	}
-	switch req.Method {
-	case mcp.NotifCancelled:
-		return c.cancelledLocked(&req.Msg)
-	case mcp.NotifInitialized:
-		if h.shared {
-			return nil, nil // said once, by Signalbox
-		}
-		if err := h.writeLocked(ownLine(req.Msg.Raw)); err != nil {
-			return nil, err
-		}
+	if err := h.writeLocked(ownLine(req.Msg.Raw)); err != nil {
+		return nil, err
+	}
+	if req.Method == mcp.NotifInitialized {
 		return c.openGateLocked(), nil
-	case mcp.NotifRootsListChanged, mcp.NotifProgress:
-		if h.shared { // the process asked nobody for roots, nor for anything that has progress
-			h.srv.drops.add(DropSharedState, req.Method.String())
-			return nil, nil
-		}
 	}
-	return nil, h.writeLocked(ownLine(req.Msg.Raw))
+	return nil, nil
 }
 
 // ownLine makes a line of a client's bytes, which the caller owns.
@@ -165,60 +135,6 @@ func (c *conn) respondLocked(m *wire.Message) error {
 	return nil
 }
 
-// settleLocked forgets what the server asked. When nothing is owed any more,
-// the time that the client took is given back to the open calls.
-func (c *conn) settleLocked(key string) {
-	a := c.asked[key]
-	if a == nil {
-		return
-	}
-	delete(c.asked, key)
-	if !a.seen {
-		return
-	}
-	if c.owed--; c.owed > 0 {
-		return
-	}
-	pause := time.Since(c.owedSince)
-	for _, k := range c.calls {
-		if !k.idleAt.IsZero() {
-			k.idleAt = k.idleAt.Add(pause)
-			c.hub.armLocked(k)
-		}
-	}
-}
-
-// cancelledLocked passes notifications/cancelled on with the process's id of
-// the call. Only the sender's own calls are looked at. A client that has
-// several calls open under one id cannot say which one it means.
-func (c *conn) cancelledLocked(m *wire.Message) ([]over, error) {
-	want, ok := idKey(m.Bytes(m.P.RequestID))
-	var hit *call
-	for _, k := range c.calls {
-		if key, _ := idKey(k.id); !ok || key != want || k.method == mcp.Initialize {
-			continue
-		}
-		if hit != nil {
-			c.hub.srv.drops.add(DropAmbiguousCancel, hit.method.String())
-			return nil, nil
-		}
-		hit = k
-	}
-	if hit == nil {
-		c.hub.srv.drops.add(DropUnknownCancel, mcp.NotifCancelled.String())
-		return nil, nil
-	}
-	delete(c.calls, hit.n)
-	ended := []over{{hit, upstream.ErrCancelled}}
-	h := c.hub
-	if hit.ticket == nil || h.link == nil || h.link.pipe.Withdraw(hit.ticket) {
-		return ended, nil // the process has not seen the request and never will
-	}
-	id := appendWireID(nil, c.part, hit.n, hit.id)
-	line := wire.Splice(make([]byte, 0, len(m.Raw)+len(id)), m.Raw, wire.Edit{Span: m.P.RequestID, New: id})
-	return ended, h.writeLocked(ownLine(line))
-}
-
 // openGateLocked lets the requests pass that waited for initialized, and
 // returns those that could not be sent.
 func (c *conn) openGateLocked() []over {
@@ -229,9 +145,7 @@ func (c *conn) openGateLocked() []over {
 	if c.gate != nil {
 		c.gate.Stop()
 	}
-	held := c.held
-	c.held = nil
-	return c.hub.sendAllLocked(held)
+	return c.hub.sendHeldLocked(c)
 }
 
 func (c *conn) gateTimeout() {
@@ -253,54 +167,40 @@ func (c *conn) End(reason error) {
 		h.mu.Unlock()
 		return
 	}
-	calls := c.removeLocked()
+	ended := c.removeLocked(reason)
 	if h.shared {
-		for _, k := range calls {
-			h.retractLocked(k, reason)
+		for _, o := range ended {
+			h.retractLocked(o.k, reason)
 		}
-		c.unsubscribeAllLocked()
 	} else {
-		if h.link != nil && h.link.pipe != nil {
-			h.link.pipe.Stop()
-		}
+		h.stopLocked()
 		h.closed = true
 		h.stopTimersLocked()
 	}
 	h.mu.Unlock()
 	h.srv.forget(h)
-	c.finish(calls, reason)
-}
-
-// removeLocked takes the conn and all its calls out of the table.
-func (c *conn) removeLocked() []*call {
-	c.ended = true
-	delete(c.hub.conns, c.part)
-	calls := make([]*call, 0, len(c.calls))
-	for _, k := range c.calls {
-		calls = append(calls, k)
-	}
-	clear(c.calls)
-	c.tasks, c.held, c.asked, c.owed = nil, nil, nil, 0
-	if c.gate != nil {
-		c.gate.Stop()
-	}
-	return calls
-}
-
-func (c *conn) finish(calls []*call, reason error) {
-	for _, k := range calls {
-		k.fail(reason)
-	}
+	failAll(ended)
 	if c.events != nil {
 		c.events.End(reason)
 	}
 }
 
-// idKey is the value of an id with its type, so that other spellings of one
-// string are the same id and 1 is not "1".
-func idKey(tok []byte) (string, bool) {
-	if s, ok := wire.Unquote(tok); ok {
-		return "s" + string(s), true
+// removeLocked takes the conn out of the table, with all its calls, which it
+// returns.
+func (c *conn) removeLocked(reason error) []over {
+	c.ended = true
+	delete(c.hub.conns, c.part)
+	ended := make([]over, 0, len(c.calls))
+	for _, k := range c.calls {
+		c.hub.takeLocked(k)
+		ended = append(ended, over{k, reason})
 	}
-	return "n" + string(tok), wire.ValidIDToken(tok)
+	for s := range c.subs {
+		c.hub.leaveLocked(c, s)
+	}
+	c.tasks, c.asked, c.owed = nil, nil, 0
+	if c.gate != nil {
+		c.gate.Stop()
+	}
+	return ended
 }

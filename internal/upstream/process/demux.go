@@ -1,11 +1,8 @@
 package process
 
 import (
-	"errors"
-	"slices"
 	"time"
 
-	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -30,18 +27,18 @@ func (h *hub) findLocked(tok []byte) *call {
 	return k
 }
 
-// response ends the call that the process answered.
-func (h *hub) response(l *link, msg *wire.Message) {
-	tok := msg.Bytes(msg.ID)
+// response ends the call that the process answered. echo is the id as the
+// process spelled it.
+func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 	h.mu.Lock()
-	k := h.findLocked(tok)
+	k := h.findLocked(echo)
 	if k == nil {
-		reason := h.whyNoneLocked(tok)
+		reason := h.whyNoneLocked(echo)
 		h.mu.Unlock()
 		h.srv.drops.add(reason, "response")
 		return
 	}
-	delete(k.conn.calls, k.n)
+	h.takeLocked(k)
 	if k.method == mcp.Initialize && k.done == nil {
 		k.conn.acceptedLocked(l, msg)
 	}
@@ -61,18 +58,6 @@ func (h *hub) whyNoneLocked(tok []byte) DropReason {
 		return DropNoSession
 	}
 	return DropLateResponse
-}
-
-// acceptedLocked notes that the process of one session answered initialize.
-func (c *conn) acceptedLocked(l *link, msg *wire.Message) {
-	l.up = true
-	c.hub.srv.goodStart()
-	if v, ok := wire.Lookup(msg.Raw, "result", "protocolVersion"); ok {
-		l.batches = string(v.Of(msg.Raw)) == `"`+string(mcp.R20250326)+`"`
-	}
-	if msg.Result.Present() {
-		c.gate = time.AfterFunc(readyWait, c.gateTimeout)
-	}
 }
 
 // notification routes what the process says without asking for an answer.
@@ -156,135 +141,4 @@ func (h *hub) progressCall(msg *wire.Message) (*call, DropReason) {
 	return k, ""
 }
 
-// request routes what the process asks.
-func (h *hub) request(msg *wire.Message) {
-	method := mcp.MethodOf(msg.MethodName())
-	if h.shared {
-		h.sharedRequest(method, msg)
-		return
-	}
-	h.mu.Lock()
-	c := h.onlyLocked()
-	key, ok := idKey(msg.Bytes(msg.ID))
-	if c == nil || !ok {
-		h.mu.Unlock()
-		return
-	}
-	if c.asked[key] != nil || len(c.asked) >= maxAsked {
-		h.refuseLocked(msg, upstream.Errorf(mcp.CodeInvalidRequest, "asked", "id in use, or too many open requests"))
-		h.mu.Unlock()
-		return
-	}
-	a := &ask{id: slices.Clone(msg.Bytes(msg.ID))}
-	if c.asked == nil {
-		c.asked = make(map[string]*ask)
-	}
-	c.asked[key] = a
-	homes := c.homesLocked(true)
-	homes.patient = method != mcp.Ping && c.can.allow(method)
-	h.mu.Unlock()
-
-	where := homes.deliver(upstream.Frame{Data: msg.Raw, Method: method})
-
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c.asked[key] != a {
-		return // answered already
-	}
-	switch {
-	case where == upstream.Loose:
-		a.seen = true
-		if c.owed++; c.owed == 1 {
-			c.owedSince = time.Now()
-		}
-	case where == upstream.Waiting:
-	case method == mcp.Ping:
-		delete(c.asked, key)
-		h.respondOwnLocked(wire.AppendResult(nil, a.id, []byte("{}")))
-	default:
-		delete(c.asked, key)
-		h.refuseLocked(msg, upstream.Errorf(mcp.CodeMethodNotFound, "no_client",
-			"the client has no stream open that could take this request"))
-		h.srv.drops.add(DropNoReader, methodName(msg))
-	}
-}
-
-// maxAsked bounds the requests of one server that wait for its client.
-const maxAsked = 1024
-
-func (h *hub) refuseLocked(msg *wire.Message, err *upstream.Error) {
-	h.respondOwnLocked(upstream.ErrorReply(msg.Bytes(msg.ID), err))
-}
-
-func (h *hub) respondOwnLocked(line []byte) {
-	if err := h.writeLocked(line); err != nil {
-		h.log.Debug("answer to the server not sent", "err", err)
-	}
-}
-
-// onlyLocked is the one session of a process that has one.
-func (h *hub) onlyLocked() *conn {
-	for _, c := range h.conns {
-		return c
-	}
-	return nil
-}
-
-// homes are the streams of one session, in the order in which they are tried
-// for what the server sent without naming a call.
-type homes struct {
-	calls      []upstream.Sink // newest first
-	events     upstream.Sink
-	callsFirst bool
-	patient    bool // may wait for a stream that is not there yet
-}
-
-// homesLocked: requests and log messages go to the most recent open call whose
-// client reads, else to the session's stream; all else the other way round.
-func (c *conn) homesLocked(callsFirst bool) homes {
-	open := make([]*call, 0, len(c.calls))
-	for _, k := range c.calls {
-		if k.sink != nil && k.method != mcp.Initialize {
-			open = append(open, k)
-		}
-	}
-	slices.SortFunc(open, func(a, b *call) int { return int(int64(b.n) - int64(a.n)) })
-	hs := homes{events: c.events, callsFirst: callsFirst, patient: true}
-	for _, k := range open {
-		hs.calls = append(hs.calls, k.sink)
-	}
-	return hs
-}
-
-// deliver tells by which relation the frame was taken; 0: by nobody.
-func (hs *homes) deliver(f upstream.Frame) upstream.Relation {
-	f.Relation = upstream.Loose
-	if !hs.callsFirst && hs.events.Deliver(f) == upstream.Taken {
-		return f.Relation
-	}
-	for _, s := range hs.calls {
-		if s.Deliver(f) == upstream.Taken {
-			return f.Relation
-		}
-	}
-	if hs.callsFirst && hs.events.Deliver(f) == upstream.Taken {
-		return f.Relation
-	}
-	f.Relation = upstream.Waiting
-	if hs.patient && hs.events.Deliver(f) == upstream.Taken {
-		return f.Relation
-	}
-	return 0
-}
-
 func methodName(msg *wire.Message) string { return cut(string(msg.MethodName()), 128) }
-
-func pipeError(err error) error {
-	switch {
-	case errors.Is(err, child.ErrBusy):
-		return upstream.ErrBusy
-	case errors.Is(err, child.ErrGone):
-		return upstream.Errorf(mcp.CodeInternal, "process_exited", "server process is gone")
-	}
-	return err
-}

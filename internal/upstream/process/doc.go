@@ -7,6 +7,7 @@
 //	  newCall                   mints the ROUTE: the connection's random part and a number
 //	  call.encode               wire id ROUTE|n:INTEGER or ROUTE|s:STRING, progress token ROUTE
 //	  hub.sendLocked            enters the call in the table, then queues the line
+//	                            (hub.holdLocked where the process is not ready yet)
 //	    Pipe.Write              the child's stdin, written by one goroutine
 //	      ~ the server works ~
 //	link.Line                   one line of its stdout

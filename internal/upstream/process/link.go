@@ -3,8 +3,6 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
@@ -16,72 +14,93 @@ import (
 // link is one life of a process. Its methods are called by the goroutine that
 // reads the process's output, which serves every session and never blocks.
 type link struct {
-	hub      *hub
-	launched chan struct{} // closed when pipe is set, or never will be
-
-	// owned by the reader goroutine
+	hub   *hub
 	noise noise
+	// begun is closed when the table is ready for what the process says. Starting
+	// a process waits for nobody, so that the reader may wait for it.
+	begun chan struct{}
 
 	// guarded by hub.mu
-	pipe     Pipe // nil until started
-	up       bool // has answered initialize
-	exited   bool
-	exitErr  error
-	timedOut bool // stopped because it did not answer initialize
-	batches  bool // negotiated 2025-03-26, where an array is a batch
+	pipe    Pipe  // nil until started
+	up      bool  // has answered initialize
+	doomed  error // why it is being stopped without ever having been up; else nil
+	batches bool  // negotiated 2025-03-26, where an array is a batch
 }
 
-func newLink(h *hub) *link { return &link{hub: h, launched: make(chan struct{})} }
+func newLink(h *hub) *link { return &link{hub: h, begun: make(chan struct{})} }
 
 // Line takes one line of stdout.
 func (l *link) Line(line []byte) {
+	<-l.begun
 	l.hub.srv.count.out.Add(float64(len(line) + 1))
-	if wire.IsBatch(line) {
-		l.batch(line)
+	if !wire.IsBatch(line) {
+		l.single(line)
 		return
 	}
-	msg, err := wire.Parse(line)
+	l.hub.mu.Lock()
+	batches := l.batches
+	l.hub.mu.Unlock()
+	if !batches { // of no other revision, so it is noise
+		l.skip(line)
+		return
+	}
+	elems, err := wire.SplitBatch(line)
 	if err != nil && !utf8.Valid(line) {
-		l.hub.log.Warn("the server wrote invalid UTF-8; bad bytes become U+FFFD")
-		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
-		msg, err = wire.Parse(line)
+		elems, err = wire.SplitBatch(l.repair(line))
 	}
 	if err != nil {
 		l.skip(line)
 		return
 	}
-	l.message(msg)
+	for _, e := range elems {
+		l.single(bytes.Clone(e)) // own bytes: a sink keeps them, and replies move them
+	}
 }
 
-// batch takes an array: a batch from a server that speaks 2025-03-26, else
-// noise.
-func (l *link) batch(line []byte) {
-	l.hub.mu.Lock()
-	batches := l.batches
-	l.hub.mu.Unlock()
-	elems, err := wire.SplitBatch(line)
-	if !batches || err != nil {
-		l.skip(line)
+// single takes what should be one message.
+func (l *link) single(line []byte) {
+	msg, err := wire.Parse(line)
+	if err != nil && !utf8.Valid(line) {
+		line = l.repair(line)
+		msg, err = wire.Parse(line)
+	}
+	if err == nil {
+		l.message(&msg, msg.Bytes(msg.ID))
 		return
 	}
-	for _, e := range elems {
-		msg, err := wire.Parse(bytes.Clone(e)) // own bytes: a sink keeps them, and replies move them
-		if err != nil {
-			l.skip(e)
-			continue
-		}
-		l.message(msg)
+	if msg, echo, ok := longEcho(line); ok {
+		l.message(&msg, echo)
+		return
 	}
+	l.skip(line)
 }
 
-func (l *link) message(msg wire.Message) {
+func (l *link) repair(line []byte) []byte {
+	l.noise.warn(l.hub.log, "the server wrote invalid UTF-8; bad bytes become U+FFFD", line)
+	return bytes.ToValidUTF8(line, []byte("\uFFFD"))
+}
+
+// longEcho reads a response whose id is longer than wire lets an id be: the
+// ROUTE comes on top of a client's id of up to 1 KiB, and a server may escape
+// what the client did not. The message has another id in that place.
+func longEcho(line []byte) (msg wire.Message, echo []byte, ok bool) {
+	span, found := wire.Lookup(line, "id")
+	echo = span.Of(line)
+	if !found || len(echo) <= wire.MaxIDLen {
+		return msg, nil, false
+	}
+	msg, err := wire.Parse(wire.Splice(nil, line, wire.Edit{Span: span, New: []byte("0")}))
+	return msg, echo, err == nil && msg.Kind == wire.Response
+}
+
+func (l *link) message(msg *wire.Message, echo []byte) {
 	switch msg.Kind {
 	case wire.Response:
-		l.hub.response(l, &msg)
+		l.hub.response(l, msg, echo)
 	case wire.Request:
-		l.hub.request(&msg)
+		l.hub.request(msg)
 	case wire.Notification:
-		l.hub.notification(&msg)
+		l.hub.notification(msg)
 	}
 }
 
@@ -93,6 +112,7 @@ func (l *link) skip(line []byte) {
 // Oversize takes what is known of a line above the limit: the call that it
 // would have answered fails, and the process lives on.
 func (l *link) Oversize(head, tail []byte, size int64) {
+	<-l.begun
 	h := l.hub
 	h.srv.drops.add(DropOversize, "")
 	id, ok := wire.FindID(head, tail)
@@ -102,7 +122,7 @@ func (l *link) Oversize(head, tail []byte, size int64) {
 	h.mu.Lock()
 	k := h.findLocked(id)
 	if k != nil {
-		delete(k.conn.calls, k.n)
+		h.takeLocked(k)
 	}
 	h.mu.Unlock()
 	if k != nil {
@@ -113,47 +133,49 @@ func (l *link) Oversize(head, tail []byte, size int64) {
 
 // Exit takes the end of the process, or of its output.
 func (l *link) Exit(info child.ExitInfo) {
-	<-l.launched // so that the error can quote the process's last words
+	<-l.begun // so that the error can quote the process's last words
 	h := l.hub
 	h.mu.Lock()
-	l.exited = true
-	if h.link == l {
-		h.link = nil
-	}
-	var err error = upstream.ErrClosed
-	asked := h.closed || l.timedOut
-	switch {
-	case asked:
-	case l.up:
-		err = h.exitError(l, info.String())
-	default:
-		err = h.startError(l, info.String()+" before it answered initialize")
-	}
-	l.exitErr = err
-	var calls []*call
-	var conns []*conn
+	unasked := !h.closed && l.doomed == nil
+	err := h.endErrorLocked(l, info)
+	h.link = nil
+	var ended []over
+	var events upstream.Sink
 	if h.shared {
-		calls = h.deathLocked()
+		ended = h.deathLocked(err)
 	} else {
 		h.closed = true
 		h.stopTimersLocked()
-		conns = slices.Collect(maps.Values(h.conns))
-		for _, c := range conns {
-			calls = append(calls, c.removeLocked()...)
+		if c := h.onlyLocked(); c != nil {
+			ended, events = c.removeLocked(err), c.events
 		}
 	}
 	h.mu.Unlock()
-	if !asked {
+	if unasked {
 		h.srv.count.crashes.Inc()
-		h.log.Warn("server process ended", "how", info.String(), "open_calls", len(calls))
+		h.log.Warn("server process ended", "how", info.String(), "open_calls", len(ended))
 	}
-	for _, k := range calls {
-		k.fail(err)
-	}
-	for _, c := range conns {
-		c.events.End(err)
+	failAll(ended)
+	if events != nil {
+		events.End(err)
 	}
 	h.srv.forget(h)
+}
+
+// endErrorLocked is what those are told who had to do with a process that
+// ended. One that ends by itself before it is up counts for the backoff.
+func (h *hub) endErrorLocked(l *link, info child.ExitInfo) error {
+	switch {
+	case l.doomed != nil:
+		return l.doomed
+	case h.closed:
+		return upstream.ErrClosed
+	case l.up:
+		return h.exitError(l, info.String())
+	}
+	err := h.startError(l, info.String()+" before it answered initialize")
+	h.srv.failedStart(err)
+	return err
 }
 
 // exitError is what the callers of a process that ended are told. The last
@@ -165,16 +187,12 @@ func (h *hub) exitError(l *link, how string) *upstream.Error {
 }
 
 // startError is what callers are told of a process that never got ready.
-// Failures of its own making count for the backoff.
 func (h *hub) startError(l *link, how string) *upstream.Error {
 	e := upstream.Errorf(mcp.CodeInternal, "start_failed", "server process %s", how)
 	if hint := l.noise.hint(l.pipe); hint != "" {
 		e.Message += "; " + hint
 	}
 	h.explain(l, e, true)
-	if !l.timedOut {
-		h.srv.failedStart(e)
-	}
 	return e
 }
 

@@ -25,6 +25,7 @@ const (
 	DropUnknownCancel   DropReason = "unknown_cancel"   // a cancel of no open call
 	DropAmbiguousCancel DropReason = "ambiguous_cancel" // several open calls under the id to cancel
 	DropSharedState     DropReason = "shared_state"     // a client's notification that one session may not send to all
+	DropNoProcess       DropReason = "no_process"       // a client's notification while the shared process is not up
 	DropOversize        DropReason = "oversize"         // a line above the limit
 	DropNoise           DropReason = "noise"            // a line that is no JSON-RPC message
 )

@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
 // noise watches lines that are no JSON-RPC message: it logs a few of them and
 // guesses what is wrong with a server that never gets ready.
 type noise struct {
-	lines   int
+	mu      sync.Mutex
 	braces  int  // lines of pretty-printed JSON
 	lsp     bool // a Content-Length header
 	window  time.Time
@@ -25,28 +24,47 @@ type noise struct {
 const noisePerMinute = 10
 
 func (n *noise) add(line []byte, log *slog.Logger) {
-	n.lines++
 	trimmed := bytes.TrimSpace(line)
-	if len(trimmed) >= 15 && bytes.EqualFold(trimmed[:15], []byte("Content-Length:")) {
+	n.mu.Lock()
+	if len(trimmed) >= len(lspHeader) && strings.EqualFold(string(trimmed[:len(lspHeader)]), lspHeader) {
 		n.lsp = true
 	}
 	if s := string(trimmed); s == "{" || s == "}" || s == "}," {
 		n.braces++
 	}
-	now := time.Now()
+	n.mu.Unlock()
+	n.warn(log, "line on the server's stdout that is no JSON-RPC message; skipped", line)
+}
+
+const lspHeader = "Content-Length:"
+
+// warn logs what is wrong with a line, unless the process has caused too many
+// log lines already.
+func (n *noise) warn(log *slog.Logger, what string, line []byte) {
+	n.mu.Lock()
+	more, quiet := n.countLocked(time.Now())
+	n.mu.Unlock()
+	if more > 0 {
+		log.Warn("more bad lines on the server's stdout", "lines", more)
+	}
+	if !quiet {
+		log.Warn(what, "line", strings.ToValidUTF8(cut(string(line[:min(len(line), 256)]), 200), "\uFFFD"), "bytes", len(line))
+	}
+}
+
+// countLocked tells whether one more line must go unlogged, and at the begin
+// of a minute how many did in the last.
+func (n *noise) countLocked(now time.Time) (skipped int, quiet bool) {
 	if now.Sub(n.window) >= time.Minute {
-		if n.skipped > 0 {
-			log.Warn("more lines on the server's stdout that are no JSON-RPC messages", "lines", n.skipped)
-		}
+		skipped = n.skipped
 		n.window, n.logged, n.skipped = now, 0, 0
 	}
 	if n.logged == noisePerMinute {
 		n.skipped++
-		return
+		return skipped, true
 	}
 	n.logged++
-	log.Warn("line on the server's stdout that is no JSON-RPC message; skipped",
-		"line", strings.ToValidUTF8(cut(string(line[:min(len(line), 256)]), 200), "\uFFFD"), "bytes", len(line))
+	return skipped, false
 }
 
 // hint says in one clause what the output of a server that never answered
@@ -56,8 +74,10 @@ func (n *noise) hint(p Pipe) string {
 	if p != nil {
 		partial = strings.TrimSpace(p.Partial())
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	switch {
-	case n.lsp || strings.HasPrefix(partial, "Content-Length:"):
+	case n.lsp || strings.HasPrefix(partial, lspHeader):
 		return "it writes Content-Length headers, which is the framing of LSP; MCP over stdio is one JSON message a line"
 	case n.braces >= 2:
 		return "it writes JSON over several lines; MCP over stdio is one JSON message a line"
@@ -66,9 +86,3 @@ func (n *noise) hint(p Pipe) string {
 	}
 	return ""
 }
-
-var errCallTimeout = &upstream.Error{Code: -32000, Reason: "timeout", Err: upstream.ErrTimeout,
-	Message: "the server gave neither an answer nor progress in time (--call-timeout)"}
-
-var errCallLimit = &upstream.Error{Code: -32000, Reason: "timeout", Err: upstream.ErrTimeout,
-	Message: "the call ran longer than one call may (--call-limit)"}

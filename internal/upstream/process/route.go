@@ -57,16 +57,23 @@ func parseWireID(tok []byte) (id wireID, ok bool) {
 	if len(tok) < 2 || tok[0] != '"' {
 		return id, false
 	}
-	route, rest, found := bytes.Cut(tok[1:len(tok)-1], []byte("|"))
-	if !found || bytes.IndexByte(route, '\\') >= 0 {
-		// A server may spell the separators as escapes.
-		s, isString := wire.Unquote(tok)
-		if route, rest, found = bytes.Cut(s, []byte("|")); !found || !isString {
-			return id, false
-		}
-		q := wire.AppendQuote(nil, string(rest))
-		rest = q[1 : len(q)-1]
+	if id, ok = splitWireID(tok[1 : len(tok)-1]); ok && bytes.IndexByte(id.conn, '\\') < 0 {
+		return id, true
 	}
+	// A server may spell the parts before the original id as escapes.
+	s, isString := wire.Unquote(tok)
+	if !isString {
+		return id, false
+	}
+	if id, ok = splitWireID(s); ok {
+		q := wire.AppendQuote(nil, string(id.inner))
+		id.inner = q[1 : len(q)-1]
+	}
+	return id, ok
+}
+
+func splitWireID(s []byte) (id wireID, ok bool) {
+	route, rest, _ := bytes.Cut(s, []byte("|"))
 	if len(rest) < 2 || rest[1] != ':' || rest[0] != 'n' && rest[0] != 's' {
 		return id, false
 	}

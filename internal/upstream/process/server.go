@@ -26,7 +26,7 @@ type Config struct {
 	Name   string
 	Shared bool // one process for all sessions
 	// Start starts one process. The handler's methods are called by one
-	// goroutine, perhaps before Start returns.
+	// goroutine, perhaps before Start returns; Start must not wait for them.
 	Start        func(child.Handler) (Pipe, error)
 	StartTimeout time.Duration // until the answer to initialize
 	CallTimeout  time.Duration // without answer and progress
@@ -117,7 +117,6 @@ func (s *Server) forget(h *hub) {
 
 // launch starts a process for l. The error is ready for a client.
 func (s *Server) launch(l *link) error {
-	defer close(l.launched)
 	p, err := s.cfg.Start(l)
 	if err != nil {
 		if errors.Is(err, child.ErrTooMany) {
@@ -138,7 +137,7 @@ func (s *Server) launch(l *link) error {
 func (s *Server) mayStart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.breaker.refuse(time.Now())
+	return s.breaker.admit(time.Now())
 }
 
 func (s *Server) failedStart(err *upstream.Error) {
@@ -169,8 +168,13 @@ type breaker struct {
 	cause *upstream.Error
 }
 
-func (b *breaker) refuse(now time.Time) error {
+// admit tells whether a process may be started now. After failures only one
+// may in each pause, until one has come up.
+func (b *breaker) admit(now time.Time) error {
 	if !now.Before(b.until) {
+		if b.fails > b.free {
+			b.until = now.Add(b.delay())
+		}
 		return nil
 	}
 	wait := b.until.Sub(now).Round(100 * time.Millisecond)

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"bytes"
+
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -9,6 +11,13 @@ import (
 // startShared sends a request to the shared process, or answers what is a
 // matter of one session and must not reach all.
 func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error) {
+	h := c.hub
+	h.mu.Lock()
+	ended := c.ended
+	h.mu.Unlock()
+	if ended {
+		return nil, upstream.ErrClosed
+	}
 	switch req.Method {
 	case mcp.Ping:
 		k.answer("{}")
@@ -21,7 +30,7 @@ func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error)
 			k.answer("{}")
 		}
 		return k, nil
-	case mcp.TasksList, mcp.TasksGet, mcp.TasksResult, mcp.TasksCancel:
+	case mcp.TasksList, mcp.TasksGet, mcp.TasksResult, mcp.TasksCancel, mcp.TasksUpdate:
 		k.fail(upstream.Errorf(mcp.CodeMethodNotFound, "tasks_shared", "tasks are not offered where sessions share a process"))
 		return k, nil
 	case mcp.ResourcesSubscribe, mcp.ResourcesUnsubscribe:
@@ -32,7 +41,6 @@ func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error)
 		return k, nil
 	}
 	k.line = k.encode(&req.Msg)
-	h := c.hub
 	h.mu.Lock()
 	begin, err := c.queueLocked(k)
 	h.mu.Unlock()
@@ -52,24 +60,37 @@ func (c *conn) queueLocked(k *call) (*link, error) {
 	if c.ended {
 		return nil, upstream.ErrClosed
 	}
-	if h.closed {
-		return nil, upstream.ErrShutdown
-	}
 	begin, err := h.beginLocked()
 	if err != nil {
 		return nil, err
 	}
 	k.setDeadlines(&h.srv.cfg)
-	if h.link.up {
-		if err := h.sendLocked(k); err != nil {
-			return nil, err
-		}
-	} else {
-		c.calls[k.n] = k
-		h.waiting = append(h.waiting, k)
+	enter := h.sendLocked
+	if !h.upLocked() {
+		enter = h.holdLocked
+	}
+	if err := enter(k); err != nil {
+		return begin, err
 	}
 	h.armLocked(k)
 	return begin, nil
+}
+
+// passSharedLocked passes what one client says without asking, unless it
+// could matter to others.
+func (h *hub) passSharedLocked(req *upstream.Request) error {
+	switch req.Method {
+	case mcp.NotifInitialized: // said once, by Signalbox
+		return nil
+	case mcp.NotifRootsListChanged, mcp.NotifProgress: // the process asked nobody for roots, nor for anything that has progress
+		h.srv.drops.add(DropSharedState, req.Method.String())
+		return nil
+	}
+	if !h.upLocked() {
+		h.srv.drops.add(DropNoProcess, methodName(&req.Msg))
+		return nil
+	}
+	return h.writeLocked(ownLine(req.Msg.Raw))
 }
 
 func validLevel(level string) bool {
@@ -111,8 +132,11 @@ func (h *hub) toAll(method mcp.Method) {
 	h.deliverAll(all, frame)
 }
 
+// deliverAll gives every session a copy of its own.
 func (h *hub) deliverAll(all []homes, frame upstream.Frame) {
+	data := frame.Data
 	for _, hs := range all {
+		frame.Data = bytes.Clone(data)
 		if hs.deliver(frame) == 0 {
 			h.srv.drops.add(DropNoReader, frame.Method.String())
 		}

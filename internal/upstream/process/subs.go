@@ -1,53 +1,56 @@
 package process
 
 import (
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
-// maxSubscriptions bounds the resources that one session may watch.
-const maxSubscriptions = 1024
+// Bounds of what sessions can have a shared process watch.
+const (
+	maxSubscriptions = 1024    // of one session
+	maxURI           = 8 << 10 // bytes
+	maxOwnCalls      = 4096    // (un)subscribe calls in flight
+)
 
 // subscription is one resource that sessions of a shared process watch. The
 // process is asked once for all; the last session that leaves ends it.
 // Guarded by hub.mu.
 type subscription struct {
 	uri     string
-	state   subState
+	on      bool  // the process has it
+	ask     *call // Signalbox's own call about it that is open; else nil
 	members map[*conn]struct{}
-	waiters []*call // resources/subscribe calls that wait for the process's answer
+	waiters map[*call]struct{} // resources/subscribe calls that wait for the process's answer
 }
 
-type subState uint8
-
-const (
-	subscribing subState = iota
-	subscribed
-	unsubscribing
+var (
+	errTooManySubs = upstream.Errorf(mcp.CodeServer, "subscription_limit", "this session watches as many resources as one session may (%d)", maxSubscriptions)
+	errURI         = upstream.Errorf(mcp.CodeInvalidParams, "uri", "params.uri is missing, no string, or longer than %d bytes", maxURI)
 )
 
 // startSubscription counts a session in or out.
 func (c *conn) startSubscription(k *call, m *wire.Message) (upstream.Call, error) {
 	uri, ok := wire.Unquote(m.Bytes(m.P.URI))
-	if !ok {
-		k.fail(upstream.Errorf(mcp.CodeInvalidParams, "uri", "params.uri is missing or no string"))
+	if !ok || len(uri) > maxURI {
+		k.fail(errURI)
 		return k, nil
 	}
 	h := c.hub
 	h.mu.Lock()
 	var begin *link
-	var answer bool
 	var err error
+	answer := true
 	switch {
 	case c.ended:
 		err = upstream.ErrClosed
 	case k.method == mcp.ResourcesSubscribe:
 		begin, answer, err = c.subscribeLocked(k, string(uri))
 	default:
-		answer, err = c.unsubscribeLocked(k, string(uri))
+		c.unsubscribeLocked(string(uri))
 	}
 	h.mu.Unlock()
 	if begin != nil {
@@ -65,36 +68,30 @@ func (c *conn) startSubscription(k *call, m *wire.Message) (upstream.Call, error
 func (c *conn) subscribeLocked(k *call, uri string) (begin *link, answer bool, err error) {
 	h := c.hub
 	s := h.subs[uri]
-	if s != nil && s.state == subscribed {
+	if s != nil && s.on {
 		if c.joinLocked(s) {
 			return nil, true, nil
 		}
-		return nil, false, errTooManySubs
-	}
-	if len(c.subs) >= maxSubscriptions {
 		return nil, false, errTooManySubs
 	}
 	if begin, err = h.beginLocked(); err != nil {
 		return nil, false, err
 	}
 	if s == nil {
-		s = &subscription{uri: uri, members: make(map[*conn]struct{})}
+		s = &subscription{uri: uri, members: make(map[*conn]struct{}), waiters: make(map[*call]struct{})}
 		h.subs[uri] = s
-		if h.link.up {
-			if err := h.askSubscribeLocked(s); err != nil {
-				delete(h.subs, uri)
-				return nil, false, err
-			}
-		} // else resubscribeLocked asks when the process is up
 	}
 	k.setDeadlines(&h.srv.cfg)
 	c.calls[k.n] = k
-	s.waiters = append(s.waiters, k)
+	k.sub = s
+	s.waiters[k] = struct{}{}
 	h.armLocked(k)
+	if err := h.nextLocked(s); err != nil {
+		h.takeLocked(k)
+		return begin, false, err
+	}
 	return begin, false, nil
 }
-
-var errTooManySubs = upstream.Errorf(mcp.CodeServer, "subscription_limit", "this session watches as many resources as one session may (%d)", maxSubscriptions)
 
 func (c *conn) joinLocked(s *subscription) bool {
 	if _, in := s.members[c]; !in && len(c.subs) >= maxSubscriptions {
@@ -108,150 +105,165 @@ func (c *conn) joinLocked(s *subscription) bool {
 	return true
 }
 
-// unsubscribeLocked: a session that is not in, or not the last, needs no word
-// to the process. The last one waits for its answer.
-func (c *conn) unsubscribeLocked(k *call, uri string) (answer bool, err error) {
+// unsubscribeLocked: only the last session's leaving needs a word to the
+// process, and nobody has to wait for its answer.
+func (c *conn) unsubscribeLocked(uri string) {
 	s := c.hub.subs[uri]
 	if s == nil {
-		return true, nil
+		return
 	}
-	if _, in := s.members[c]; !in {
-		return true, nil
+	for k := range s.waiters {
+		if k.conn == c {
+			k.brief = true
+		}
 	}
-	c.hub.leaveLocked(c, s)
-	return true, nil
+	if _, in := s.members[c]; in {
+		c.hub.leaveLocked(c, s)
+	}
 }
 
 // leaveLocked takes a session out; the last one ends the subscription.
 func (h *hub) leaveLocked(c *conn, s *subscription) {
 	delete(s.members, c)
 	delete(c.subs, s)
-	if len(s.members) > 0 || s.state != subscribed {
-		return
-	}
-	s.state = unsubscribing
-	k := h.ownCall(mcp.ResourcesUnsubscribe, func(_ wire.Message, err error) { h.unsubscribed(s) })
-	if !h.askLocked(k, s.uri) {
+	h.nextLocked(s)
+}
+
+// unwaitLocked: a subscribe call ended before the process answered.
+func (h *hub) unwaitLocked(k *call) {
+	s := k.sub
+	k.sub = nil
+	delete(s.waiters, k)
+	h.nextLocked(s)
+}
+
+// nextLocked does what a subscription needs now: it asks the process to begin
+// or to end it, or forgets it. One question is open at a time; its answer
+// leads here again. The error is that of a subscribe that could not be sent.
+func (h *hub) nextLocked(s *subscription) error {
+	wanted := len(s.members)+len(s.waiters) > 0
+	switch {
+	case s.ask != nil:
+	case wanted && !s.on && h.upLocked():
+		if len(h.own.calls) >= maxOwnCalls {
+			return upstream.ErrBusy
+		}
+		return h.askLocked(s, mcp.ResourcesSubscribe)
+	case !wanted && s.on && h.upLocked() && h.askLocked(s, mcp.ResourcesUnsubscribe) == nil:
+		s.on = false
+	case !wanted:
 		delete(h.subs, s.uri)
-	}
-}
-
-func (c *conn) unsubscribeAllLocked() {
-	for s := range c.subs {
-		c.hub.leaveLocked(c, s)
-	}
-}
-
-func (h *hub) askSubscribeLocked(s *subscription) error {
-	s.state = subscribing
-	k := h.ownCall(mcp.ResourcesSubscribe, func(msg wire.Message, err error) { h.subscribed(s, &msg, err) })
-	if !h.askLocked(k, s.uri) {
-		return upstream.ErrBusy
 	}
 	return nil
 }
 
-// askLocked sends a call of Signalbox itself about one resource.
-func (h *hub) askLocked(k *call, uri string) bool {
-	if h.link == nil || !h.link.up {
-		return false
+func (h *hub) askLocked(s *subscription, m mcp.Method) error {
+	var k *call
+	k = h.ownCall(m, func(msg wire.Message, err error) { h.asked(s, k, &msg, err) })
+	err := h.sendOwnLocked(k, `{"uri":`+string(wire.AppendQuote(nil, s.uri))+`}`)
+	if err == nil {
+		s.ask = k
 	}
-	k.line = h.ownRequest(k, k.method.String(), `{"uri":`+string(wire.AppendQuote(nil, uri))+`}`)
-	k.setDeadlines(&h.srv.cfg)
-	if err := h.sendLocked(k); err != nil {
-		return false
-	}
-	h.armLocked(k)
-	return true
+	return err
 }
 
-// subscribed takes the process's answer: only now is anything recorded.
-func (h *hub) subscribed(s *subscription, msg *wire.Message, err error) {
-	h.mu.Lock()
+// asked takes the process's answer. Only now is a subscription recorded. The
+// lock was free since the answer came: a new life of the process may have
+// another question open.
+func (h *hub) asked(s *subscription, k *call, msg *wire.Message, err error) {
 	var waiters []*call
-	var refused []over
-	for _, k := range s.waiters {
-		if !h.takeLocked(k) {
-			continue
+	var failed []over
+	h.mu.Lock()
+	if s.ask == k {
+		s.ask = nil
+		if k.method == mcp.ResourcesSubscribe {
+			s.on = err == nil && msg.Result.Present()
+			waiters, failed = h.settleWaitersLocked(s)
 		}
-		waiters = append(waiters, k)
-		if err == nil && msg.Result.Present() && !k.conn.joinLocked(s) {
-			refused = append(refused, over{k, errTooManySubs})
-			waiters = waiters[:len(waiters)-1]
+		if err := h.nextLocked(s); err != nil {
+			failed = append(failed, h.dropLocked(s, err)...)
 		}
-	}
-	s.waiters = nil
-	ok := err == nil && msg.Result.Present()
-	switch {
-	case !ok:
-		for c := range s.members { // of an earlier life of the process
-			delete(c.subs, s)
-		}
-		delete(h.subs, s.uri)
-	case len(s.members) == 0: // all who asked have gone
-		s.state = subscribed
-		h.leaveLocked(nil, s)
-	default:
-		s.state = subscribed
 	}
 	h.mu.Unlock()
-	failAll(refused)
-	for _, k := range waiters {
+	failAll(failed)
+	for _, w := range waiters {
 		switch {
-		case ok:
-			k.answer("{}")
 		case err != nil:
-			k.fail(err)
+			w.fail(err)
+		case msg.Result.Present():
+			w.answer("{}")
 		default: // the server's own error, for each of them under its own id
 			copied := *msg
-			copied.Raw = append([]byte(nil), msg.Raw...)
-			k.reply(&copied)
+			copied.Raw = slices.Clone(msg.Raw)
+			w.reply(&copied)
 		}
 	}
 }
 
-// unsubscribed: whoever came while the process was being told begins anew.
-func (h *hub) unsubscribed(s *subscription) {
-	h.mu.Lock()
-	var ended []over
-	if len(s.waiters) == 0 {
-		delete(h.subs, s.uri)
-	} else if err := h.askSubscribeLocked(s); err != nil && h.link != nil && h.link.up {
-		delete(h.subs, s.uri)
-		for _, k := range s.waiters {
-			if h.takeLocked(k) {
-				ended = append(ended, over{k, err})
-			}
+// settleWaitersLocked makes members of those who waited, if the process has
+// the subscription now, else of nobody, not even of who had it in an earlier
+// life of the process. It returns the calls to answer.
+func (h *hub) settleWaitersLocked(s *subscription) (waiters []*call, refused []over) {
+	for _, k := range slices.Collect(maps.Keys(s.waiters)) {
+		k.sub = nil
+		h.takeLocked(k)
+		if s.on && !k.brief && !k.conn.joinLocked(s) {
+			refused = append(refused, over{k, errTooManySubs})
+		} else {
+			waiters = append(waiters, k)
 		}
 	}
-	h.mu.Unlock()
-	failAll(ended)
+	clear(s.waiters)
+	if !s.on {
+		h.expelLocked(s)
+	}
+	return waiters, refused
+}
+
+func (h *hub) expelLocked(s *subscription) {
+	for c := range s.members {
+		delete(c.subs, s)
+	}
+	clear(s.members)
+}
+
+// dropLocked gives a subscription up that cannot be asked for.
+func (h *hub) dropLocked(s *subscription, err error) []over {
+	var ended []over
+	h.expelLocked(s)
+	for k := range s.waiters {
+		h.takeLocked(k)
+		ended = append(ended, over{k, err})
+	}
+	return ended
 }
 
 // resubscribeLocked asks a new process for everything that sessions watch or
 // wait to watch.
-func (h *hub) resubscribeLocked() {
-	for uri, s := range h.subs {
-		if len(s.members) == 0 && len(s.waiters) == 0 {
-			delete(h.subs, uri)
-			continue
-		}
-		if err := h.askSubscribeLocked(s); err != nil {
+func (h *hub) resubscribeLocked() (failed []over) {
+	for _, s := range h.subs {
+		if err := h.nextLocked(s); err != nil {
 			h.log.Warn("subscription not renewed", "err", err)
+			failed = append(failed, h.dropLocked(s, err)...)
 		}
 	}
+	return failed
 }
 
 // updated tells the sessions that watch the resource, or one that it lies
-// under.
+// under (MCP 2025-11-25, resources: "might be a sub-resource").
 func (h *hub) updated(msg *wire.Message) {
-	raw, ok := wire.Unquote(msg.Bytes(msg.P.URI))
-	uri := string(raw)
+	uri, _ := wire.Unquote(msg.Bytes(msg.P.URI))
 	h.mu.Lock()
 	seen := make(map[*conn]bool)
 	var all []homes
-	for _, s := range h.subs {
-		if !ok || !covers(s.uri, uri) {
+	for i := range min(len(uri), maxURI) + 1 {
+		// What is watched is the resource itself, or a path above it.
+		if i < len(uri) && uri[i] != '/' && (i == 0 || uri[i-1] != '/') {
+			continue
+		}
+		s := h.subs[string(uri[:i])]
+		if s == nil {
 			continue
 		}
 		for c := range s.members {
@@ -267,11 +279,4 @@ func (h *hub) updated(msg *wire.Message) {
 		return
 	}
 	h.deliverAll(all, upstream.Frame{Data: msg.Raw, Method: mcp.NotifResourcesUpdated})
-}
-
-// covers tells whether an update of uri concerns who watches watched: the same
-// resource or one below it (MCP 2025-11-25, resources: "might be a sub-resource").
-func covers(watched, uri string) bool {
-	rest, ok := strings.CutPrefix(uri, watched)
-	return ok && (rest == "" || strings.HasSuffix(watched, "/") || strings.HasPrefix(rest, "/"))
 }

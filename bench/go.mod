@@ -1,0 +1,3 @@
+module github.com/signalbox-mcp/signalbox/bench
+
+go 1.26

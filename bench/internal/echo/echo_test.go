@@ -1,0 +1,51 @@
+package echo
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestAnswer(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"echo, id last", `{"method":"tools/call","params":{"name":"echo","arguments":{"message":"a\"}]"},"_meta":{"progressToken":1}},"jsonrpc":"2.0","id":7}`,
+			`{"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":{"message":"a\"}]"}}}`},
+		{"string id, spaces", `{ "jsonrpc" : "2.0" , "id" : "R|n:1" , "method" : "ping" }`,
+			`{"jsonrpc":"2.0","id":"R|n:1","result":{}}`},
+		{"escaped backslash", `{"id":1,"method":"tools/call","params":{"arguments":{"message":"\\"},"name":"echo"}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"message":"\\"}}}`},
+		{"big", `{"id":1,"method":"tools/call","params":{"name":"big","arguments":{"message":"abc","bytes":7}}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"message":"abcabca"}}}`},
+		{"size", `{"id":1,"method":"tools/call","params":{"name":"size","arguments":{"message":"123456789"}}}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"message":"123456789","bytes":9,"crc":3421780262}}}`},
+		{"initialize", `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`,
+			`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1.0.0"}}}`},
+		{"notification", `{"method":"notifications/initialized"}`, ``},
+		{"a response", `{"id":1,"result":{}}`, ``},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := string(Parse([]byte(tc.in)).Answer(nil))
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzMembers(f *testing.F) {
+	f.Add(`{"a":1,"b":[{"c":"}\\"}],"d":null}`)
+	f.Add(`{"a":"\`)
+	f.Fuzz(func(t *testing.T, in string) {
+		got := map[string]string{}
+		members([]byte(in), func(key, value []byte) bool { got[string(key)] = string(value); return true })
+		var want map[string]json.RawMessage
+		if json.Unmarshal([]byte(in), &want) != nil || strings.Contains(in, `\`) {
+			return // must only not crash; escaped keys are compared by nobody
+		}
+		for key, value := range want {
+			if strings.ToValidUTF8(key, "") == key && !strings.ContainsRune(key, '\uFFFD') && got[key] != string(value) {
+				t.Errorf("%q: got %s, want %s", key, got[key], value)
+			}
+		}
+	})
+}

@@ -1,0 +1,166 @@
+// Package load is the benchmark's client: sessions over Streamable HTTP and HTTP+SSE on raw
+// connections, calls that are tagged, and a check of every answer.
+//
+//	Run → open sessions → caller.work → Session.Call → conn.do → check
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const revision = "2025-11-25"
+
+// The two messages that open a session.
+const (
+	Initialize  = `{"method":"initialize","params":{"protocolVersion":"` + revision + `","capabilities":{},"clientInfo":{"name":"bench","version":"1"}},"jsonrpc":"2.0","id":0}`
+	Initialized = `{"method":"notifications/initialized","jsonrpc":"2.0"}`
+)
+
+// Endpoint is where a contestant serves MCP.
+type Endpoint struct {
+	Addr string // host:port
+	MCP  string // path of Streamable HTTP, or empty
+	SSE  string // path of the HTTP+SSE stream, or empty
+}
+
+// Session is one open client session, for one goroutine.
+type Session interface {
+	// Call sends a request and returns the bytes of the response message, good until the next
+	// Call, and when the first byte of the HTTP answer was there.
+	Call(request []byte) (response []byte, first time.Time, err error)
+	// End ends the session, politely where the transport knows how, and closes its connections.
+	End()
+}
+
+// Open opens a session, by HTTP+SSE where legacy is set or nothing else is offered.
+func Open(e Endpoint, legacy bool, deadline time.Time) (Session, error) {
+	if e.MCP == "" || legacy {
+		return openLegacy(e, deadline)
+	}
+	c, err := dial(e.Addr, deadline)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openOn(c, e)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// streamable is a session over Streamable HTTP.
+type streamable struct {
+	c        *conn
+	endpoint Endpoint
+	id       string
+	post     string // request head up to the body's length
+}
+
+func openOn(c *conn, e Endpoint) (*streamable, error) {
+	s := &streamable{c: c, endpoint: e, post: head1("POST", e.MCP, e.Addr) + "Content-Length: "}
+	h, body, err := c.do(s.post, []byte(Initialize))
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	message, err := response(h, body)
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	if !bytes.Contains(message, []byte(`"serverInfo"`)) {
+		return nil, fmt.Errorf("initialize: %s", excerpt(message))
+	}
+	s.id = h.session
+	s.post = s.headers("POST") + "Content-Length: "
+	h, body, err = c.do(s.post, []byte(Initialized))
+	if err != nil {
+		return nil, fmt.Errorf("notifications/initialized: %w", err)
+	}
+	if h.status/100 != 2 {
+		return nil, fmt.Errorf("notifications/initialized: HTTP %d: %s", h.status, excerpt(body))
+	}
+	return s, nil
+}
+
+// head1 is a request's head up to the headers that differ.
+func head1(method, path, addr string) string {
+	return method + " " + path + " HTTP/1.1\r\nHost: " + addr +
+		"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+}
+
+func (s *streamable) headers(method string) string {
+	h := head1(method, s.endpoint.MCP, s.endpoint.Addr)
+	if s.id != "" {
+		h += "Mcp-Session-Id: " + s.id + "\r\n"
+	}
+	return h + "MCP-Protocol-Version: " + revision + "\r\n"
+}
+
+func (s *streamable) Call(request []byte) ([]byte, time.Time, error) {
+	h, body, err := s.c.do(s.post, request)
+	if err != nil {
+		return nil, h.first, err
+	}
+	message, err := response(h, body)
+	return message, h.first, err
+}
+
+func (s *streamable) End() {
+	defer s.c.close()
+	if s.c.extend(time.Now().Add(2*time.Second)) != nil {
+		return
+	}
+	_, _, _ = s.c.do(s.headers("DELETE")+"Content-Length: ", nil) // best effort: the process ends soon
+}
+
+// stream opens the GET stream on a connection of its own and leaves it at its first event.
+func (s *streamable) stream(deadline time.Time) (*conn, error) {
+	c, err := dial(s.endpoint.Addr, deadline)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.send(s.headers("GET")+"Content-Length: ", nil); err != nil {
+		return c, err
+	}
+	h, err := c.readHead()
+	if err == nil && (h.status != 200 || !h.events) {
+		err = fmt.Errorf("GET stream: HTTP %d", h.status)
+	}
+	return c, err
+}
+
+// response finds the one response message in an HTTP answer, JSON or events.
+func response(h head, body []byte) ([]byte, error) {
+	if h.status != 200 {
+		return nil, fmt.Errorf("HTTP %d: %s", h.status, excerpt(body))
+	}
+	if !h.events {
+		return body, nil
+	}
+	var found []byte
+	for len(body) > 0 {
+		line, rest, _ := bytes.Cut(body, []byte("\n"))
+		body = rest
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		if data = bytes.TrimSpace(data); !ok || len(data) == 0 || isNotification(data) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("a second response in the stream: %s", excerpt(data))
+		}
+		found = data
+	}
+	if found == nil {
+		return nil, errors.New("stream ended without a response")
+	}
+	return found, nil
+}
+
+// isNotification tells what the server sends on its own from responses; no payload of the
+// benchmark contains the word.
+func isNotification(message []byte) bool {
+	return bytes.Contains(message[:min(256, len(message))], []byte(`"method":`))
+}

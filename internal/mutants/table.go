@@ -1,0 +1,66 @@
+package main
+
+const (
+	processDir = "internal/upstream/process/"
+	routing    = "./internal/upstream/process"
+	living     = "./internal/live"
+	fronting   = "./internal/front"
+)
+
+// mutants has at least one fault for each routing item of docs/checklist.md.
+var mutants = []mutant{
+	{"S01", "deliver to whatever session comes first", processDir + "demux.go",
+		"	c := h.conns[string(id.conn)]\n	if c == nil {\n		return nil\n	}\n	k := c.calls[id.n]",
+		"	c := h.conns[string(id.conn)]\n	for _, c = range h.conns {\n		break\n	}\n	if c == nil {\n		return nil\n	}\n	k := c.calls[id.n]",
+		[]string{routing}},
+	{"S02", "leave the type out of the wire id", processDir + "route.go",
+		`		dst = append(dst, "|n:"...)`, `		dst = append(dst, "|s:"...)`, []string{routing}},
+	{"S03", "skip the owner check", "internal/live/manager.go",
+		"		if s.principal != principal {", "		if s.principal != principal && false {", []string{living, fronting}},
+	{"S04", "answer every id as a string", processDir + "call.go",
+		"	data := restore(msg.Raw, msg.ID, k.id)", "	data := restore(msg.Raw, msg.ID, append(append([]byte{'\"'}, bytes.Trim(k.id, `\"`)...), '\"'))", []string{routing}},
+	{"S05", "round an id as a float would", processDir + "call.go",
+		"	k.id = bytes.Clone(m.Bytes(m.ID))",
+		"	k.id = bytes.Clone(m.Bytes(m.ID))\n	for i := 15; i < len(k.id) && k.id[0] != '\"'; i++ {\n		k.id[i] = '0'\n	}", []string{routing}},
+	{"S06", "take a fraction for an id", "internal/wire/check.go",
+		"		if c == '.' || c|0x20 == 'e' {", "		if c|0x20 == 'e' {", []string{"./internal/wire"}},
+	{"S07", "refuse negative ids", "internal/wire/check.go",
+		"		if c == '.' || c|0x20 == 'e' {", "		if c == '.' || c == '-' || c|0x20 == 'e' {", []string{"./internal/wire"}},
+	{"S08", "keep the entry of an answered call", processDir + "demux.go",
+		"	h.takeLocked(k)\n	if k.method == mcp.Initialize && k.done == nil {", "	if k.method == mcp.Initialize && k.done == nil {", []string{routing}},
+	{"S08", "keep the entries of a session that ended", processDir + "conn.go",
+		"	delete(c.hub.conns, c.part)\n", "", []string{routing}},
+	{"S09", "give an unknown response to somebody", processDir + "demux.go",
+		"	if k == nil || !id.is(k.id) {\n		return nil\n	}\n	return k",
+		"	if k == nil {\n		for _, k = range c.calls {\n			break\n		}\n	}\n	return k", []string{routing}},
+	{"S10", "trust a ROUTE that a client wrote", processDir + "route.go",
+		`	route, rest, _ := bytes.Cut(s, []byte("|"))`,
+		"	if i := bytes.LastIndex(s, []byte(\"|s:\")); i > 0 && bytes.Count(s, []byte(\"|\")) > 1 {\n		s = s[i+3:]\n	}\n	route, rest, _ := bytes.Cut(s, []byte(\"|\"))", []string{routing}},
+	{"S11", "mint the same number for every call", processDir + "call.go",
+		"n: c.nextCall.Add(1), method: req.Method, sink: sink}", "n: c.nextCall.Add(1)&^3 + 1, method: req.Method, sink: sink}", []string{routing}},
+	{"S12", "pass a cancel on with the client's id", processDir + "cancel.go",
+		"wire.Edit{Span: m.P.RequestID, New: id})", "wire.Edit{Span: m.P.RequestID, New: hit.id})\n		_ = id", []string{routing}},
+	{"S12", "cancel any of several calls under one id", processDir + "cancel.go",
+		"			c.hub.srv.drops.add(DropAmbiguousCancel, hit.method.String())\n			return nil\n", "", []string{routing}},
+	{"S13", "take a response for a shared process", processDir + "conn.go", "		return upstream.ErrNothingPending", "		return nil", []string{routing, fronting}},
+	{"S14", "pass list_changed on with its params", processDir + "shared.go",
+		"		h.toAll(method)\n", "		h.mu.Lock()\n		var all []homes\n		for _, c := range h.conns {\n			if c.events != nil {\n				all = append(all, c.homesLocked(false))\n			}\n		}\n		h.mu.Unlock()\n		h.deliverAll(all, upstream.Frame{Data: msg.Raw, Method: method})\n", []string{routing}},
+	{"S15", "broadcast log messages", processDir + "shared.go", "	case method.IsListChanged():", "	case method.IsListChanged() || method == mcp.NotifMessage:", []string{routing}},
+	{"S15", "tell everybody of a resource update", processDir + "subs.go",
+		"		for c := range s.members {\n			if !seen[c] {", "		for _, c := range h.conns {\n			if c.events != nil && !seen[c] {", []string{routing}},
+	{"S15", "forget the type of a progress token", processDir + "demux.go",
+		"	frame.Data = restore(msg.Raw, msg.P.Token, k.token)", "	frame.Data = restore(msg.Raw, msg.P.Token, append(append([]byte{'\"'}, k.token...), '\"'))", []string{routing}},
+	{"S16", "do not answer a ping of the process", processDir + "shared.go",
+		`		h.respondOwnLocked(wire.AppendResult(nil, msg.Bytes(msg.ID), []byte("{}")))`, "", []string{routing}},
+	{"S17", "leave a request of a shared process unanswered", processDir + "shared.go",
+		"	h.refuseLocked(msg, upstream.Errorf(mcp.CodeMethodNotFound, \"shared_process\",\n		\"several clients share this process, so none of them can be asked\"))\n", "", []string{routing}},
+	{"S17", "ask the one client of a shared process", processDir + "asks.go",
+		"	if h.shared {\n		h.sharedRequest(method, msg)\n		return\n	}\n", "	if h.shared && len(h.conns) > 2 {\n		h.sharedRequest(method, msg)\n		return\n	}\n", []string{routing}},
+	{"S18", "warn of every drop", processDir + "metrics.go", "	if first {\n		level = slog.LevelWarn", "	if first || !first {\n		level = slog.LevelWarn", []string{routing}},
+	{"S19", "queue what came for nobody", "internal/live/stream.go", "	case f.Relation != upstream.Waiting:\n		return upstream.NoTaker\n", "", []string{living, fronting}},
+	{"S20", "show a client the answer to a question of Signalbox", processDir + "call.go",
+		"	if k.done != nil {\n		k.done(*msg, nil)\n		return\n	}\n	data",
+		"	if k.done != nil {\n		k.done(*msg, nil)\n		for _, c := range k.conn.hub.conns {\n			if c.events != nil {\n				c.events.Deliver(upstream.Frame{Data: msg.Raw, Relation: upstream.Waiting})\n			}\n		}\n		return\n	}\n	data", []string{routing}},
+	{"S22", "let an event id of another session pass", "internal/live/eventid.go",
+		"	for _, part := range []string{s.backend.Name, s.id} {", "	for _, part := range []string{s.backend.Name} {", []string{living, fronting}},
+}

@@ -1,0 +1,56 @@
+package process
+
+import "time"
+
+// A shared process that ended is started again while sessions live on it.
+
+// quickLife is a life so short that an immediate new start would be a loop.
+const quickLife = 10 * time.Second
+
+// deathLocked cleans up after a life of the shared process, or the attempt of
+// one: it returns the calls that were open, and arranges the next start.
+func (h *hub) deathLocked(reason error) []over {
+	h.link = nil
+	for _, s := range h.subs {
+		s.ask, s.on = nil, false
+		h.nextLocked(s)
+	}
+	ended := h.takeAllLocked(reason)
+	h.quick++
+	if !h.startedAt.IsZero() && time.Since(h.startedAt) > quickLife {
+		h.quick = 1
+	}
+	h.startedAt = time.Time{}
+	h.reviveLaterLocked()
+	return ended
+}
+
+// reviveLaterLocked starts the process again after a pause if sessions still
+// need it. A request that comes earlier starts it at once.
+func (h *hub) reviveLaterLocked() {
+	if h.closed || len(h.conns) <= 1 { // the hub's own is always there
+		return
+	}
+	wait := (&breaker{fails: h.quick}).delay()
+	if h.restart == nil {
+		h.restart = time.AfterFunc(wait, h.revive)
+	} else {
+		h.restart.Reset(wait)
+	}
+}
+
+func (h *hub) revive() {
+	h.mu.Lock()
+	var begin *link
+	if !h.closed && len(h.conns) > 1 {
+		var err error
+		if begin, err = h.beginLocked(); err != nil {
+			h.quick++
+			h.reviveLaterLocked()
+		}
+	}
+	h.mu.Unlock()
+	if begin != nil {
+		h.start(begin)
+	}
+}

@@ -1,0 +1,162 @@
+package remote
+
+import (
+	"errors"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// A session is lost when its address cannot be reached or the server answers
+// 404 for it. Then it ends here too, and the client begins anew; or, where the
+// configuration says so, it is opened anew on an address that is up: once, for
+// all calls that wait, and what the client had set is set again. A server that
+// gave no session id has nothing to lose: any address will do.
+
+func isLost(err error) bool { return errors.Is(err, upstream.ErrLost) }
+
+// recovery is the opening of a session for which others wait.
+type recovery struct {
+	done chan struct{} // closed when it is over
+	err  error         // set before: what to tell those who waited
+}
+
+func newRecovery() *recovery { return &recovery{done: make(chan struct{})} }
+
+// settle ends the opening, if it has not ended.
+func (c *conn) settle(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.opening; r != nil {
+		c.opening = nil
+		r.err = err
+		close(r.done)
+	}
+}
+
+// await waits until the opening is over.
+func (c *conn) await(r *recovery, gone <-chan struct{}) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-gone:
+		return errGivenUp
+	case <-c.srv.ctx.Done():
+		return upstream.ErrShutdown
+	}
+}
+
+// replay is what a new life of the session at the server must be told.
+type replay struct {
+	level         []byte            // the last logging/setLevel
+	subscriptions map[string][]byte // resources/subscribe by URI
+}
+
+// target is where a request goes now. It waits while the session is being
+// opened.
+func (c *conn) target(gone <-chan struct{}) (target, upstream.Conn, error) {
+	for {
+		c.mu.Lock()
+		r, t, via, ended, opened := c.opening, c.at, c.via, c.ended, c.opened
+		c.mu.Unlock()
+		switch {
+		case ended:
+			return t, nil, upstream.ErrClosed
+		case r != nil:
+			if err := c.await(r, gone); err != nil {
+				return t, nil, err
+			}
+		case via != nil:
+			return t, via, nil
+		case !opened:
+			return t, nil, upstream.Errorf(mcp.CodeInternal, "not_open", "the session has not begun at the server")
+		default:
+			return t, nil, nil
+		}
+	}
+}
+
+// remember keeps what a successful call has set.
+func (c *conn) remember(k *call) {
+	if !c.srv.cfg.Reinitialize {
+		return
+	}
+	m := &k.req.Msg
+	uri, _ := wire.Unquote(m.Bytes(m.P.URI))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch k.method {
+	case mcp.LoggingSetLevel:
+		c.replay.level = m.Raw
+	case mcp.ResourcesSubscribe:
+		if c.replay.subscriptions == nil {
+			c.replay.subscriptions = make(map[string][]byte)
+		}
+		if len(c.replay.subscriptions) < maxReplay {
+			c.replay.subscriptions[string(uri)] = m.Raw
+		}
+	case mcp.ResourcesUnsubscribe:
+		delete(c.replay.subscriptions, string(uri))
+	}
+}
+
+const maxReplay = 1024
+
+// lose ends the session because the server no longer has it.
+func (c *conn) lose(cause error) error {
+	c.srv.cfg.Log.Info("the server has lost a session", "cause", rootCause(cause).Error())
+	c.End(upstream.ErrLost)
+	return upstream.ErrLost
+}
+
+// elsewhere takes a session that no server holds to an address which was not
+// tried yet.
+func (c *conn) elsewhere(failed target, tried map[*address]bool, cause error) error {
+	tried[failed.addr] = true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended:
+		return upstream.ErrClosed
+	case c.at.life != failed.life:
+		return nil // somebody else has
+	}
+	a := c.srv.addrs.pick(tried)
+	if a == nil {
+		return unreachable(cause)
+	}
+	c.srv.addrs.release(failed.addr)
+	c.at.addr = a
+	c.at.life++
+	return nil
+}
+
+// recover is called with the target that failed. nil: the request may be sent
+// to a new target.
+func (c *conn) recover(failed target, cause error, gone <-chan struct{}) error {
+	if !c.srv.cfg.Reinitialize {
+		return c.lose(cause)
+	}
+	c.mu.Lock()
+	switch r := c.opening; {
+	case c.ended:
+		c.mu.Unlock()
+		return upstream.ErrClosed
+	case c.at.life != failed.life:
+		c.mu.Unlock()
+		return nil // somebody else has done it
+	case r != nil:
+		c.mu.Unlock()
+		return c.await(r, gone)
+	}
+	c.opening = newRecovery()
+	c.mu.Unlock()
+	err := c.reopen(failed)
+	var refused errRefused
+	if errors.As(err, &refused) {
+		err = c.lose(err)
+	}
+	c.settle(err)
+	return err
+}
