@@ -13,10 +13,19 @@ import (
 type ask struct {
 	id   []byte // raw token as the server wrote it
 	seen bool   // a client has read it, so that it owes the answer
+	ping bool
 }
 
-// maxAsked bounds the requests of one server that wait for its client.
-const maxAsked = 1024
+// maxAsked bounds the requests of one server that wait for its client, and
+// maxPings those of them that are pings.
+const (
+	maxAsked = 1024
+	maxPings = 16
+)
+
+// pingWait is how long a client may take to answer a server's ping before
+// Signalbox does: a ping tells of the connection, and that is alive.
+const pingWait = 3 * time.Second
 
 // request routes what the process asks.
 func (h *hub) request(msg *wire.Message) {
@@ -37,11 +46,19 @@ func (h *hub) request(msg *wire.Message) {
 		h.mu.Unlock()
 		return
 	}
-	a := &ask{id: bytes.Clone(msg.Bytes(msg.ID))}
+	if method == mcp.Ping && c.pings >= maxPings {
+		h.pongLocked(msg.Bytes(msg.ID))
+		h.mu.Unlock()
+		return
+	}
+	a := &ask{ping: method == mcp.Ping, id: bytes.Clone(msg.Bytes(msg.ID))}
 	if c.asked == nil {
 		c.asked = make(map[string]*ask)
 	}
 	c.asked[key] = a
+	if a.ping {
+		c.pings++
+	}
 	homes := c.homesLocked(true)
 	homes.patient = method != mcp.Ping && c.can.allow(method)
 	h.mu.Unlock()
@@ -54,15 +71,17 @@ func (h *hub) request(msg *wire.Message) {
 		return // answered already
 	}
 	switch {
+	case a.ping && where == upstream.Loose:
+		time.AfterFunc(pingWait, func() { c.pong(key, a) })
+	case a.ping:
+		c.settleLocked(key)
+		h.pongLocked(a.id)
 	case where == upstream.Loose:
 		a.seen = true
 		if c.owed++; c.owed == 1 {
 			c.owedSince = time.Now()
 		}
 	case where == upstream.Waiting:
-	case method == mcp.Ping:
-		delete(c.asked, key)
-		h.respondOwnLocked(wire.AppendResult(nil, a.id, []byte("{}")))
 	default:
 		delete(c.asked, key)
 		h.refuseLocked(msg, upstream.Errorf(mcp.CodeMethodNotFound, "no_client",
@@ -79,12 +98,30 @@ func (c *conn) settleLocked(key string) {
 		return
 	}
 	delete(c.asked, key)
+	if a.ping {
+		c.pings--
+	}
 	if !a.seen {
 		return
 	}
 	if c.owed--; c.owed == 0 {
 		c.resumeLocked()
 	}
+}
+
+// pong answers a ping that was passed on and that the client has not answered.
+func (c *conn) pong(key string, a *ask) {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	if c.ended || c.asked[key] != a {
+		return
+	}
+	c.settleLocked(key)
+	c.hub.pongLocked(a.id)
+}
+
+func (h *hub) pongLocked(id []byte) {
+	h.respondOwnLocked(wire.AppendResult(nil, id, []byte("{}")))
 }
 
 func (h *hub) refuseLocked(msg *wire.Message, err *upstream.Error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
-// 100 initializes in 10 s to a command that exits at once.
+// 100 initializes in 10 s to a shared command that exits at once.
 func TestCrashLoopIsBounded(t *testing.T) {
-	both(t, func(t *testing.T, w *world) {
+	inBubble(t, true, func(t *testing.T, w *world) {
 		w.starts(func(p *fakeProcess) error {
 			p.react = func(p *fakeProcess, _ string) { p.exits(child.ExitInfo{Code: 1}) }
 			return nil
@@ -38,6 +38,27 @@ func TestCrashLoopIsBounded(t *testing.T) {
 		}
 		if n := w.spawned(); n > 10 {
 			t.Errorf("%d processes were started", n)
+		}
+	})
+}
+
+// A client whose initialize the server does not survive harms only itself: with
+// a process for each session, no other client is refused for it, nor told what
+// that process said.
+func TestFailedStartsOfOneClientRefuseNoOther(t *testing.T) {
+	inBubble(t, false, func(t *testing.T, w *world) {
+		for range 20 {
+			w.starts(func(p *fakeProcess) error {
+				p.react = func(p *fakeProcess, _ string) { p.exits(child.ExitInfo{Code: 1}) }
+				return nil
+			})
+			bad := w.open()
+			synctest.Wait()
+			demand(t, bad.init, "start_failed: server process exited (code 1)")
+			w.starts(func(*fakeProcess) error { return nil })
+			if good := w.open(); good.err != nil {
+				t.Fatalf("another client was refused: %v", good.err)
+			}
 		}
 	})
 }

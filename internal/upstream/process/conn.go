@@ -33,6 +33,7 @@ type conn struct {
 	ready     bool            // initialized is written, requests may pass
 	gate      *time.Timer     // makes it ready without that
 	asked     map[string]*ask // by the value of their ids
+	pings     int             // of asked, how many are pings
 	owed      int             // asks that the client has seen and not answered
 	owedSince time.Time
 	can       capabilities

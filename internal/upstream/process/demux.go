@@ -49,6 +49,23 @@ func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 	k.reply(msg)
 }
 
+// spoilt ends the call that a faulty message was to answer, for there will be
+// no other answer. It returns false where the message names no open call.
+func (h *hub) spoilt(bad *wire.Error) bool {
+	h.mu.Lock()
+	k := h.findLocked(bad.ID)
+	if k != nil {
+		h.takeLocked(k)
+	}
+	h.mu.Unlock()
+	if k == nil {
+		return false
+	}
+	h.srv.drops.add(DropNoise, "response")
+	k.fail(upstream.Errorf(mcp.CodeInternal, "bad_answer", "the server's answer is no JSON-RPC response: %s", bad.Msg))
+	return true
+}
+
 func (h *hub) whyNoneLocked(tok []byte) DropReason {
 	id, ok := parseWireID(tok)
 	switch {

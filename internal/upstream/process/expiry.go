@@ -103,6 +103,7 @@ func (h *hub) neverUpLocked() ([]over, error) {
 		return nil, upstream.CallTimeout
 	}
 	// No failed start for the backoff: it would not keep anybody from waiting.
-	err := h.startError(l, "did not answer initialize within "+h.srv.cfg.StartTimeout.String())
+	err := h.startError(l, "did not answer initialize within "+h.srv.cfg.StartTimeout.String()+" (--start-timeout)")
+	err.Code = mcp.CodeServer
 	return h.giveUpLocked(l, err), err
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -70,6 +71,9 @@ func (l *link) single(line []byte) {
 	}
 	if msg, echo, ok := longEcho(line); ok {
 		l.message(&msg, echo)
+		return
+	}
+	if bad := new(wire.Error); errors.As(err, &bad) && l.hub.spoilt(bad) {
 		return
 	}
 	l.skip(line)
@@ -174,21 +178,23 @@ func (h *hub) endErrorLocked(l *link, info child.ExitInfo) error {
 		return h.exitError(l, info.String())
 	}
 	err := h.startError(l, info.String()+" before it answered initialize")
-	h.srv.failedStart(err)
+	if h.shared {
+		h.srv.failedStart(err)
+	}
 	return err
 }
 
 // exitError is what the callers of a process that ended are told. The last
 // stderr lines stand in it only where nobody else's data can be in them.
 func (h *hub) exitError(l *link, how string) *upstream.Error {
-	e := upstream.Errorf(mcp.CodeInternal, "process_exited", "server process %s", how)
+	e := upstream.Errorf(mcp.CodeInternal, "process_exited", "%s %s", h.srv.cfg.What, how)
 	h.explain(l, e, !h.shared)
 	return e
 }
 
 // startError is what callers are told of a process that never got ready.
 func (h *hub) startError(l *link, how string) *upstream.Error {
-	e := upstream.Errorf(mcp.CodeInternal, "start_failed", "server process %s", how)
+	e := upstream.Errorf(mcp.CodeInternal, "start_failed", "%s %s", h.srv.cfg.What, how)
 	if hint := l.noise.hint(l.pipe); hint != "" {
 		e.Message += "; " + hint
 	}

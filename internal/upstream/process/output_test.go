@@ -76,9 +76,9 @@ func TestNoiseAroundAnAnswer(t *testing.T) {
 		c := w.ready(handshake)
 		_, call := c.call("1", "m", "{}")
 		id := idOf(w.proc().got()[0])
-		noise := []string{"✅ fetched 10 rows", "{oops", `{"jsonrpc":"2.0","id":1,"id":2,"result":1}`, `{"id":` + id + `,"result":"no version"}`,
+		noise := []string{"✅ fetched 10 rows", "{oops", `{"jsonrpc":"2.0","id":1,"id":2,"result":1}`, `{"id":1,"result":"no version"}`,
 			`{"jsonrpc":"2.0","id":` + id + `,"result":1}{"jsonrpc":"2.0","id":` + id + `,"result":2}`, "null", `"x"`, "1.5",
-			`{"jsonrpc":"2.0","id":1.5,"result":{}}`, `{"jsonrpc":"2.0","id":` + id + `,"method":"m","result":{}}`}
+			`{"jsonrpc":"2.0","id":1.5,"result":{}}`, `{"jsonrpc":"2.0","id":2,"method":"m","result":{}}`}
 		for i := range 10000 {
 			w.proc().says(noise[i%len(noise)])
 		}

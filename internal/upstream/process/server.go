@@ -21,7 +21,8 @@ type Pipe interface {
 	Partial() string
 }
 
-// Config describes one stdio server. All fields but ShowStderr are required.
+// Config describes one stdio server. All fields but What and ShowStderr
+// are required.
 type Config struct {
 	Name   string
 	Shared bool // one process for all sessions
@@ -32,6 +33,7 @@ type Config struct {
 	CallTimeout  time.Duration // without answer and progress
 	CallLimit    time.Duration // for one call in all
 	MaxMessage   int           // bytes; for the text of errors, the pipe enforces it
+	What         string        // runs, for errors; empty: "server process"
 	ShowStderr   bool          // the last stderr lines may stand in errors (nobody else could see them)
 	Version      string        // of Signalbox, for the clientInfo of a shared process
 	Log          *slog.Logger
@@ -53,6 +55,9 @@ type Server struct {
 
 // New makes the server; nothing is started before the first Open.
 func New(cfg Config) *Server {
+	if cfg.What == "" {
+		cfg.What = "server process"
+	}
 	s := &Server{
 		cfg:   cfg,
 		hubs:  make(map[*hub]struct{}),
@@ -62,8 +67,6 @@ func New(cfg Config) *Server {
 	if cfg.Shared {
 		s.shared = newHub(s)
 		s.hubs[s.shared] = struct{}{}
-	} else {
-		s.breaker.free = ownFreeFailures
 	}
 	return s
 }
@@ -152,17 +155,16 @@ func (s *Server) goodStart() {
 	s.breaker.reset()
 }
 
-// Backoff between starts that failed: only exits before the answer to
-// initialize count. Sessions with a process of their own share the server's
-// breaker, and the first two failures are free, for they may be one client's.
+// Backoff between starts that failed. Of a shared process, exits before the
+// answer to initialize count. A process of one session may have been killed by
+// what its client sent, so there only a command that cannot be started counts:
+// one client must not keep the others out.
 const (
-	backoffMin      = 500 * time.Millisecond
-	backoffMax      = time.Minute
-	ownFreeFailures = 2
+	backoffMin = 500 * time.Millisecond
+	backoffMax = time.Minute
 )
 
 type breaker struct {
-	free  int
 	fails int
 	until time.Time
 	cause *upstream.Error
@@ -172,7 +174,7 @@ type breaker struct {
 // may in each pause, until one has come up.
 func (b *breaker) admit(now time.Time) error {
 	if !now.Before(b.until) {
-		if b.fails > b.free {
+		if b.fails > 0 {
 			b.until = now.Add(b.delay())
 		}
 		return nil
@@ -184,15 +186,12 @@ func (b *breaker) admit(now time.Time) error {
 func (b *breaker) failed(now time.Time, cause *upstream.Error) {
 	b.fails++
 	b.cause = cause
-	if b.fails <= b.free {
-		return
-	}
 	b.until = now.Add(b.delay())
 }
 
 // delay is the pause after the failures so far.
 func (b *breaker) delay() time.Duration {
-	n := max(b.fails-b.free-1, 0)
+	n := max(b.fails-1, 0)
 	if n >= 7 {
 		return backoffMax
 	}

@@ -149,7 +149,7 @@ func (h *hub) sharedRequest(method mcp.Method, msg *wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if method == mcp.Ping {
-		h.respondOwnLocked(wire.AppendResult(nil, msg.Bytes(msg.ID), []byte("{}")))
+		h.pongLocked(msg.Bytes(msg.ID))
 		return
 	}
 	h.srv.drops.add(DropRefusedRequest, methodName(msg))

@@ -125,7 +125,7 @@ func TestStartFailure(t *testing.T) {
 
 func TestStartTimeoutNamesWhatTheServerDoes(t *testing.T) {
 	for _, tt := range []struct{ name, output, partial, want string }{
-		{"silence", "", "", "did not answer initialize within 2m0s; its last output: stderr"},
+		{"silence", "", "", "did not answer initialize within 2m0s (--start-timeout); its last output: stderr"},
 		{"LSP framing", "Content-Length: 61\r", `{"jsonrpc":"2.0","id":0,"result":{}}`, "framing of LSP"},
 		{"LSP framing without lines", "", "content-length: 61", "it wrote without a line end: content-length: 61"},
 		{"pretty-printed", "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 1,\n  \"result\": {}\n}", "", "JSON over several lines"},

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
 )
 
 func TestNotifications(t *testing.T) {

@@ -7,16 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
-	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 // site is one address with a scripted MCP server.

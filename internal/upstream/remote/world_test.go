@@ -3,23 +3,16 @@ package remote
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
-	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 // world is a network of its own: names with their addresses, and at each
