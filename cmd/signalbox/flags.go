@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -108,6 +106,9 @@ func (c *serveCmd) check() error {
 			return fmt.Errorf("%s: must be more than 0", d.name)
 		}
 	}
+	if c.CallTimeout > c.CallLimit {
+		return fmt.Errorf("--call-timeout %s and --call-limit %s contradict each other: no call lives longer than the limit", c.CallTimeout, c.CallLimit)
+	}
 	if c.MaxSessions < 1 || c.MaxProcesses < 1 || c.MaxSessionsPerPrincipal < 0 {
 		return errors.New("--max-sessions and --max-processes must be at least 1, --max-sessions-per-principal at least 0")
 	}
@@ -172,30 +173,4 @@ func (c *serveCmd) stateKey() ([]byte, error) {
 		return nil, fmt.Errorf("--state-key-file: %s has %d bytes, at least 32 are needed", c.StateKeyFile, len(key))
 	}
 	return key, nil
-}
-
-var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// serverName is a name for the one server of a command line: that of the
-// package which a runner starts, else of the command.
-func serverName(argv []string) string {
-	name := argv[0]
-	switch base := path.Base(argv[0]); base {
-	case "npx", "uvx", "bunx", "pnpx", "node", "python", "python3", "deno":
-		for _, a := range argv[1:] {
-			if !strings.HasPrefix(a, "-") {
-				name = a
-				break
-			}
-		}
-	}
-	name = path.Base(strings.TrimRight(name, "/"))
-	if at := strings.LastIndexByte(name, '@'); at > 0 {
-		name = name[:at] // the version of a package
-	}
-	name = strings.Trim(notInName.ReplaceAllString(name, "-"), "-")
-	if name == "" || name == "." || name == ".." {
-		return "server"
-	}
-	return name[:min(len(name), 64)]
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 // usage runs signalbox with arguments that it must refuse.
@@ -37,6 +39,9 @@ func TestWrongUsage(t *testing.T) {
 		"mistyped flag":             {"serve --listne x -- cat", []string{"--listne", `"--listen"`}},
 		"mistyped flag with value":  {"serve --max-sesions=3 -- cat", []string{"--max-sesions", `"--max-sessions"`}},
 		"mistyped after a good one": {"serve --insecure --isolaton shared cat", []string{`"--isolation"`}},
+		"behind the command":        {"serve npx --port 3 --listen 127.0.0.1:0", []string{"--listen", "behind the command"}},
+		"behind it with value":      {"serve cat --drain=5s", []string{"--drain", "behind the command"}},
+		"timeout above the limit":   {"serve --call-timeout 3h --call-limit 1h -- cat", []string{"--call-timeout", "--call-limit", "contradict"}},
 		"no duration":               {"serve --drain 5 -- cat", []string{"--drain"}},
 		"negative duration":         {"serve --drain=-5s -- cat", []string{"--drain", "more than 0"}},
 		"zero duration":             {"serve --keepalive 0s -- cat", []string{"--keepalive", "more than 0"}},
@@ -130,9 +135,12 @@ func TestServerName(t *testing.T) {
 		"npx -y @modelcontextprotocol/server-everything":       "server-everything",
 		"npx -y @modelcontextprotocol/server-everything@1.2.3": "server-everything",
 		"/opt/bin/uvx mcp-server-time --local-timezone UTC":    "mcp-server-time",
-		"uvx pkg@latest":           "pkg",
-		"python -m mcp_server":     "mcp_server",
-		"node ./dist/index.js":     "index.js",
+		"uvx pkg@latest":       "pkg",
+		"python -m mcp_server": "python",
+		"node ./dist/index.js": "node",
+		"npx --registry https://user:s3cret@reg.example/ pkg": "npx",
+		"npx --token s3cret pkg":                              "npx",
+		"npx -y https://user:s3cret@git.example/pkg.git":      "npx",
 		"node":                     "node",
 		"npx -y":                   "npx",
 		"my server!":               "my",
@@ -148,14 +156,26 @@ func TestServerName(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"--listen", "--admin-listen", "--max-sessions", "--max-sessions-per-principal", "--drain"}
-	for word, want := range map[string]string{"--listne": "--listen", "--Listen": "--listen", "--max-session": "--max-sessions", "--drian": "--drain", "--max-session-per-principal": "--max-sessions-per-principal"} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("%s: %s, want %s", word, got, want)
-		}
+func TestMistypedEnvironment(t *testing.T) {
+	var grammar cli
+	parser, err := kong.New(&grammar, kong.DefaultEnvars("SIGNALBOX"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if nearest("x", nil) != "" {
-		t.Error("something is near nothing")
+	parsed, err := parser.Parse([]string{"serve", "--", "cat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := mistypedEnv(parsed, []string{"SIGNALBOX_MAX_SESIONS=3", "SIGNALBOX_MAX_SESSIONS=3", "SIGNALBOX_SERVICE_HOST=10.0.0.1", "PATH=/bin"})
+	if len(got) != 1 || !strings.Contains(got[0], "SIGNALBOX_MAX_SESIONS") || !strings.Contains(got[0], "did you mean SIGNALBOX_MAX_SESSIONS") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNpxThatMayAsk(t *testing.T) {
+	for args, want := range map[string]bool{"npx pkg": true, "npx -y pkg": false, "npx --yes pkg": false, "uvx pkg": false} {
+		if mayAsk(strings.Fields(args)) != want {
+			t.Errorf("%s: %v", args, !want)
+		}
 	}
 }

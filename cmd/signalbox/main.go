@@ -72,11 +72,14 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		return code
 	}
 	if err == nil {
-		err = unknownFlag(parsed, grammar.Serve.Command)
+		err = strayFlag(parsed, grammar.Serve.Command)
 	}
 	if err != nil {
 		fmt.Fprintf(std.err, "signalbox: %v\nsee: signalbox --help\n", err)
 		return exitUsage
+	}
+	for _, text := range mistypedEnv(parsed, os.Environ()) {
+		fmt.Fprintf(std.err, "signalbox: warning: %s\n", text)
 	}
 	switch parsed.Command() {
 	case "version":

@@ -19,8 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/signalbox-mcp/signalbox/internal/admin"
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/front"
+	"github.com/signalbox-mcp/signalbox/internal/gcpace"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/session"
@@ -31,6 +33,8 @@ const (
 	writeTimeout = 30 * time.Second // for each part written to a client
 	readTimeout  = 30 * time.Second // for each part of a body
 	flushTime    = 2 * time.Second  // for handlers to write out what they have, at the end
+	bodyBudget   = 256 << 20        // bytes of all bodies that are being read; never less than four of the largest
+	gcSlack      = 16 << 20         // bytes between two garbage collections, at least
 	stopTime     = 10 * time.Second // for processes to end, a little over the two graces
 )
 
@@ -47,6 +51,9 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams) error {
 		rand.Read(key) // never fails (crypto/rand, Go 1.24)
 	}
 	log := newLogger(std.err, c.LogLevel, c.LogFormat)
+	if mayAsk(c.Command) {
+		log.Warn("npx may wait for an answer before it downloads; add -y")
+	}
 	// Addresses first: nothing is started for a process that cannot serve.
 	listeners, err := listen(c.Listen, log)
 	if err != nil {
@@ -64,6 +71,7 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams) error {
 	if err != nil {
 		return err
 	}
+	gcpace.Start(gcSlack)
 	announce(std.err, a.name, c.publicBase(listeners[0]), adminListener)
 	return a.serve(ctx, forget, listeners, adminListener)
 }
@@ -78,6 +86,7 @@ type app struct {
 	store      session.Store
 	live       *live.Manager
 	front      *front.Front
+	buffers    buf.Pool // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
 }
 
@@ -96,7 +105,7 @@ func (c *serveCmd) build(key []byte, log *slog.Logger) (*app, error) {
 		func() float64 { return float64(sup.Running()) }))
 
 	a := &app{name: serverName(c.Command), drain: c.Drain, log: log, supervisor: sup, store: session.NewMemory()}
-	a.server = process.New(c.processConfig(a.name, sup, processes, log))
+	a.server = process.New(c.processConfig(a.name, sup, processes, &a.buffers, log))
 	a.live = live.NewManager(live.Config{Limits: c.limits(), Store: a.store, Key: key, Metrics: sessions, Log: log})
 	var public *url.URL
 	if c.PublicURL != "" {
@@ -105,7 +114,7 @@ func (c *serveCmd) build(key []byte, log *slog.Logger) (*app, error) {
 	g := guard.New(c.AllowedHost, c.AllowedOrigin, public, log)
 	a.front = front.New(front.Config{
 		Backends: []*live.Backend{{Name: a.name, Server: a.server}}, Live: a.live,
-		MaxMessage: int64(c.MaxMessage), Keepalive: c.Keepalive,
+		MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(c.MaxMessage)), Keepalive: c.Keepalive, Buffers: &a.buffers,
 		WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Guard: g, Log: log, Metrics: requests,
 	})
@@ -120,7 +129,7 @@ func (c *serveCmd) limits() live.Limits {
 	return l
 }
 
-func (c *serveCmd) processConfig(name string, sup *child.Supervisor, m *process.Metrics, log *slog.Logger) process.Config {
+func (c *serveCmd) processConfig(name string, sup *child.Supervisor, m *process.Metrics, buffers *buf.Pool, log *slog.Logger) process.Config {
 	set := make(map[string]string)
 	for _, kv := range c.Env {
 		k, v, _ := strings.Cut(kv, "=")
@@ -129,13 +138,13 @@ func (c *serveCmd) processConfig(name string, sup *child.Supervisor, m *process.
 	log = log.With("server", name)
 	spec := child.Spec{
 		Name: name, Args: c.Command, Env: child.BaseEnv(os.Environ(), c.PassEnv, set), Dir: c.Cwd,
-		MaxLine: int(c.MaxMessage),
+		MaxLine: int(c.MaxMessage), Buffers: buffers,
 	}
 	return process.Config{
 		Name: name, Shared: c.Isolation == "shared",
 		Start:        func(h child.Handler) (process.Pipe, error) { return sup.Start(spec, h) },
 		StartTimeout: c.StartTimeout, CallTimeout: c.CallTimeout, CallLimit: c.CallLimit,
-		MaxMessage: int(c.MaxMessage), ShowStderr: !c.Insecure, Version: versionText(), Log: log, Metrics: m,
+		MaxMessage: int(c.MaxMessage), ShowStderr: !c.Insecure, Version: versionText(), Buffers: buffers, Log: log, Metrics: m,
 	}
 }
 

@@ -2,39 +2,64 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/signalbox-mcp/signalbox/internal/config"
 )
 
-// unknownFlag finds a mistyped flag: the parser takes it for the begin of the
-// server's command.
-func unknownFlag(parsed *kong.Context, command []string) error {
-	if len(command) == 0 || command[0] == "--" || !strings.HasPrefix(command[0], "-") {
+// strayFlag finds a flag that the parser took for part of the server's command:
+// a mistyped one where the command should begin, or one of signalbox's own
+// behind a command that "--" does not set apart, where it would do nothing.
+func strayFlag(parsed *kong.Context, command []string) error {
+	if len(command) == 0 || command[0] == "--" {
 		return nil
 	}
-	name, _, _ := strings.Cut(command[0], "=")
+	known := flagNames(parsed)
+	if name, _, _ := strings.Cut(command[0], "="); strings.HasPrefix(name, "-") {
+		return fmt.Errorf("unknown flag %s, did you mean %q?", name, config.Nearest(name, known))
+	}
+	for _, word := range command {
+		if name, _, _ := strings.Cut(word, "="); slices.Contains(known, name) {
+			return fmt.Errorf("%s stands behind the command and would go to the server; write signalbox serve %s ... -- %s, or -- before the command if the server is meant", name, name, command[0])
+		}
+	}
+	return nil
+}
+
+func flagNames(parsed *kong.Context) []string {
 	var known []string
 	for _, f := range parsed.Flags() {
 		known = append(known, "--"+f.Name)
 	}
-	return fmt.Errorf("unknown flag %s, did you mean %q?", name, nearest(name, known))
+	return known
 }
 
-// nearest is the word of list that takes the fewest edits to become word.
-func nearest(word string, list []string) (best string) {
-	least := -1
-	for _, s := range list {
-		if d := distance(word, s); least < 0 || d < least {
-			least, best = d, s
+// mistypedEnv names the variables that are all but one of a flag. Others that
+// begin alike may be anybody's: Kubernetes makes some for a service called
+// signalbox.
+func mistypedEnv(parsed *kong.Context, environ []string) []string {
+	var known, found []string
+	for _, f := range flagNames(parsed) {
+		known = append(known, "SIGNALBOX_"+strings.ToUpper(strings.ReplaceAll(f[2:], "-", "_")))
+	}
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "SIGNALBOX_") || slices.Contains(known, name) {
+			continue
+		}
+		if near := config.Nearest(name, known); near != "" && editDistance(near, name) <= 2 {
+			found = append(found, fmt.Sprintf("the environment has %s, which means nothing; did you mean %s?", name, near))
 		}
 	}
-	return best
+	return found
 }
 
-// distance is how many bytes must be inserted, removed or replaced to make a
+// editDistance is how many bytes must be inserted, removed or replaced to make a
 // of b (Levenshtein).
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -7,6 +7,7 @@
 package buf
 
 import (
+	"bytes"
 	"math/bits"
 	"sync"
 )
@@ -19,6 +20,8 @@ const (
 // Pool hands out buffers by powers of two. The zero value is ready, and a
 // nil Pool keeps nothing. It may be used by several goroutines at once.
 type Pool struct {
+	// Poison overwrites what is put back, so that tests see who still reads it.
+	Poison  bool
 	classes [maxClass - minClass + 1]sync.Pool
 }
 
@@ -39,6 +42,9 @@ func (p *Pool) Put(b []byte) {
 	n := cap(b)
 	if p == nil || n < 1<<minClass || n > 1<<maxClass || n&(n-1) != 0 {
 		return
+	}
+	if p.Poison {
+		copy(b[:n], bytes.Repeat([]byte{0xDB}, n))
 	}
 	b = b[:0]
 	p.classes[bits.Len(uint(n))-1-minClass].Put(&b)

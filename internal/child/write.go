@@ -2,6 +2,7 @@ package child
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -33,6 +34,10 @@ func (p *Process) feed() {
 				buf = nil // an idle process should cost little
 			}
 			<-p.queue.wake
+			// Those who are about to write go first: the process is then woken once
+			// for all their lines. Without anybody else this costs nothing.
+			runtime.Gosched()
+			runtime.Gosched()
 			continue
 		}
 		var err error

@@ -19,6 +19,13 @@ import (
 // meanwhile.
 const unreadWait = 5 * time.Second
 
+// leastRate is how fast a body must come, in bytes a second, over its first
+// wait of the read timeout. Both bounds together end a body that drips.
+const leastRate = 16 << 10
+
+// freeBody is what a body may have outside the budget for all.
+const freeBody = 64 << 10
+
 // readBody reads a whole body of at most limit bytes. A client has the read
 // timeout for each part, so that a slow one is let go but a big body is not.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_ []byte, err error) {
@@ -28,11 +35,11 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 		w.Header().Set("Connection", "close")
 		return nil, tooLarge
 	}
-	src := &bodyReader{r: r.Body, control: http.NewResponseController(w), timeout: f.cfg.ReadTimeout}
+	src := &bodyReader{f: f, r: r.Body, control: http.NewResponseController(w), began: time.Now()}
 	defer func() { src.done(err) }()
 	var body []byte
 	if r.ContentLength >= 0 {
-		body, err = readExactly(src, r.ContentLength)
+		body, err = f.readExactly(src, r.ContentLength)
 	} else {
 		var buf bytes.Buffer
 		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
@@ -41,6 +48,9 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 			w.Header().Set("Connection", "close")
 			return nil, tooLarge
 		}
+	}
+	if errors.Is(err, errBudget) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, mcp.CodeParse, "body", "the body could not be read to its end")
@@ -51,10 +61,10 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 
 // readExactly reads n bytes. Memory is taken as they come: a client cannot have
 // it by a Content-Length alone.
-func readExactly(src io.Reader, n int64) ([]byte, error) {
-	body := make([]byte, 0, min(n, readPart))
+func (f *Front) readExactly(src io.Reader, n int64) ([]byte, error) {
+	body := f.cfg.Buffers.Get(int(min(n, readPart)))[:0]
 	for {
-		got, err := io.ReadFull(src, body[len(body):cap(body)])
+		got, err := io.ReadFull(src, body[len(body):min(int64(cap(body)), n)])
 		body = body[:len(body)+got]
 		if err != nil || int64(len(body)) == n {
 			return body, err
@@ -67,19 +77,38 @@ func readExactly(src io.Reader, n int64) ([]byte, error) {
 const readPart = 1 << 20
 
 type bodyReader struct {
+	f       *Front
 	r       io.Reader
 	control *http.ResponseController
-	timeout time.Duration
+	began   time.Time
+	n       int64 // bytes read
+	counted int64 // of those, in the budget for all
 }
 
+var errBudget = busy(http.StatusServiceUnavailable, "body_budget", errors.New("too many large bodies are being read"), 1)
+
 func (b *bodyReader) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.timeout)) // not every writer has deadlines
-	return b.r.Read(p[:min(len(p), readPart)])
+	timeout := b.f.cfg.ReadTimeout
+	at := time.Now().Add(timeout)
+	if last := b.began.Add(timeout + time.Duration(b.n)*time.Second/leastRate); last.Before(at) {
+		at = last
+	}
+	_ = b.control.SetReadDeadline(at) // not every writer has deadlines
+	n, err := b.r.Read(p[:min(len(p), readPart)])
+	b.n += int64(n)
+	if over := b.n - freeBody - b.counted; over > 0 {
+		b.counted += over
+		if b.f.reading.Add(over) > b.f.cfg.BodyBudget {
+			return n, errBudget
+		}
+	}
+	return n, err
 }
 
 // done takes the deadline back after a body that was read to its end: the
 // server watches the connection from now on.
 func (b *bodyReader) done(err error) {
+	b.f.reading.Add(-b.counted)
 	var at time.Time
 	if err != nil {
 		at = time.Now().Add(unreadWait)

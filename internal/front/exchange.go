@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"slices"
@@ -31,7 +32,8 @@ type exchange struct {
 	r        *http.Request
 	b        *live.Backend
 	sess     *live.Session
-	id       []byte // of initialize
+	id       []byte // of the request; nil for a batch
+	body     []byte // of a POST
 	takes    live.Takes
 	revision mcp.Revision
 	batch    bool
@@ -57,6 +59,9 @@ func (x *exchange) run(reader *live.Reader) {
 		var err error
 		events, over, err = reader.Take(events)
 		switch {
+		case errors.Is(err, live.ErrNotFound): // the server has lost the session
+			x.f.fail(x.w, x.id, err)
+			return
 		case err != nil || x.mustStream(events):
 			x.stream(reader, events)
 			return
@@ -76,7 +81,9 @@ func (x *exchange) run(reader *live.Reader) {
 			if x.opening {
 				x.sess.Abandon()
 			}
-			return
+			// It may have closed its side only: no status must tell it that all is
+			// done. Nothing else aborts an exchange.
+			panic(http.ErrAbortHandler)
 		}
 	}
 }
@@ -149,9 +156,7 @@ func (x *exchange) stream(reader *live.Reader, events []live.Event) {
 	gauge := x.f.cfg.Metrics.Streams.WithLabelValues(x.b.Name, "streamable")
 	gauge.Inc()
 	defer gauge.Dec()
-	follow(x, reader, events, out, func(dst []byte, e live.Event) []byte {
-		return sse.AppendEvent(dst, reader.EventID(e.Seq), "message", e.Data)
-	})
+	_ = follow(x, reader, events, out, func(e live.Event) string { return reader.EventID(e.Seq) })
 }
 
 // openStream sends the headers and returns the first bytes of the body. A
@@ -180,7 +185,7 @@ func streamHeaders(w http.ResponseWriter) {
 
 // follow writes what a reader fetches to a client, and comments while there is
 // nothing. It returns why it stopped; nil: the stream is over.
-func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, encode func([]byte, live.Event) []byte) error {
+func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, id func(live.Event) string) error {
 	x.control = http.NewResponseController(x.w)
 	quiet := time.NewTimer(x.f.cfg.Keepalive)
 	defer quiet.Stop()
@@ -188,11 +193,9 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, e
 	var cut error
 	for {
 		for _, e := range events {
-			if out = encode(out, e); len(out) >= writePart {
-				if err := x.write(out); err != nil {
-					return err
-				}
-				out = out[:0]
+			var err error
+			if out, err = x.event(out, id(e), e.Data); err != nil {
+				return err
 			}
 		}
 		if cut != nil && (errors.Is(cut, live.ErrDraining) || errors.Is(cut, live.ErrTooSlow)) {
@@ -231,6 +234,24 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, e
 			return errClientGone
 		}
 	}
+}
+
+// event adds an event to out, and writes out when it is large. Large data is
+// written from where it lies.
+func (x *exchange) event(out []byte, id string, data []byte) ([]byte, error) {
+	if len(data) < writePart || bytes.ContainsAny(data, "\r\n") {
+		out = sse.AppendEvent(out, id, "message", data)
+		if len(out) < writePart {
+			return out, nil
+		}
+		return out[:0], x.write(out)
+	}
+	for _, part := range [][]byte{sse.AppendStart(out, id, "message"), data, []byte(sse.End)} {
+		if err := x.write(part); err != nil {
+			return nil, err
+		}
+	}
+	return out[:0], nil
 }
 
 // write sends b in parts, each with its own deadline.

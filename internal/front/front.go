@@ -1,21 +1,26 @@
 package front
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	stdlog "log"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 )
 
-// Config sets a Front up. All fields but PublicURL are required.
+// Config sets a Front up. All fields but PublicURL and Buffers are required.
 type Config struct {
 	Backends     []*live.Backend
 	Live         *live.Manager
@@ -23,6 +28,8 @@ type Config struct {
 	Keepalive    time.Duration // between comments on a quiet stream
 	WriteTimeout time.Duration // for each write to a client
 	ReadTimeout  time.Duration // for each part of a body
+	BodyBudget   int64         // bytes of all bodies that are being read
+	Buffers      *buf.Pool     // for large bodies; nil: none are reused
 	PublicURL    *url.URL      // nil: none
 	Guard        *guard.Guard
 	Log          *slog.Logger
@@ -63,7 +70,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 type Front struct {
 	cfg      Config
 	backends map[string]*live.Backend
-	prefix   string // path of the public URL, without a slash at the end
+	prefix   string       // path of the public URL, without a slash at the end
+	reading  atomic.Int64 // bytes of bodies that are being read
 }
 
 // New makes the handler.
@@ -208,14 +216,29 @@ func (f *Front) HTTPServer(errorLog *slog.Logger) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler:           f,
-		ReadHeaderTimeout: 15 * time.Second,
+		Handler: f,
+		// Also the time that a new connection may be idle: clients open spare
+		// ones, and lose a request if one is closed just as they use it.
+		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
-		ErrorLog:          slog.NewLogLogger(errorLog.Handler(), slog.LevelDebug),
+		ErrorLog:          stdlog.New(httpLog{errorLog}, "", 0),
 	}
+}
+
+// httpLog takes what net/http has to say: of clients that break off, which is
+// news for nobody, and of handlers that panic.
+type httpLog struct{ log *slog.Logger }
+
+func (l httpLog) Write(p []byte) (int, error) {
+	level := slog.LevelDebug
+	if bytes.Contains(p, []byte("panic")) {
+		level = slog.LevelError
+	}
+	l.log.Log(context.Background(), level, "http server", "text", string(bytes.TrimSpace(p)))
+	return len(p), nil
 }
 
 // preflight answers a browser's question before the real request.

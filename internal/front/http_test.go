@@ -1,8 +1,11 @@
 package front
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -294,4 +297,106 @@ func TestConnectionIsReusedAfterAnswers(t *testing.T) {
 			t.Errorf("%d connections for one client", n)
 		}
 	})
+}
+
+// A body that drips keeps every single deadline, but not that of the whole.
+func TestDrippingBodyIsCut(t *testing.T) {
+	inBubble(t, setup{}, func(t *testing.T, r *rig) {
+		drip := &dripReader{pause: readTimeout - time.Second, quit: make(chan struct{})}
+		defer close(drip.quit)
+		req := r.request("POST", "/mcp", "x", r.open(rev))
+		req.Body, req.ContentLength = io.NopCloser(drip), 1000
+		begin := time.Now()
+		if got := r.send(req); got.status != 400 {
+			t.Errorf("got %d %s", got.status, got.body)
+		}
+		if d := time.Since(begin); d > 2*readTimeout {
+			t.Errorf("after %v", d)
+		}
+	})
+}
+
+// dripReader has one byte after each pause.
+type dripReader struct {
+	pause time.Duration
+	quit  chan struct{}
+}
+
+func (d *dripReader) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(d.pause):
+		p[0] = ' '
+		return 1, nil
+	case <-d.quit:
+		return 0, io.EOF
+	}
+}
+
+// All bodies that are being read have one budget; small ones are not refused.
+func TestBodiesHaveABudget(t *testing.T) {
+	inBubble(t, setup{}, func(t *testing.T, r *rig) {
+		session := r.open(rev)
+		hold := make(chan struct{})
+		part := strings.Repeat(" ", 240<<10)
+		var clients sync.WaitGroup
+		for range 8 {
+			clients.Go(func() {
+				req := r.request("POST", "/mcp", "x", session)
+				req.Body, req.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(part), waitReader(hold), strings.NewReader("{}"))), -1
+				got := r.send(req)
+				if got.status != 400 && got.status != 503 || got.status == 503 && (got.header.Get("Retry-After") == "" || lookup(got.body, "error", "data", "reason") != `"body_budget"`) {
+					t.Errorf("a large body got %d %s", got.status, got.body)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := r.metric("signalbox_refused_total", "body_budget"); n == 0 || n == 8 {
+			t.Errorf("%v of 8 bodies were refused", n)
+		}
+		if got := r.do("POST", "/mcp", ping, session); got.status != 200 {
+			t.Errorf("a small one got %d %s", got.status, got.body)
+		}
+		close(hold)
+		clients.Wait()
+		big := `{"jsonrpc":"2.0","id":5,"method":"echo","params":{"x":"` + strings.Repeat("x", 200<<10) + `"}}`
+		if got := r.do("POST", "/mcp", big, session); got.status != 200 {
+			t.Errorf("afterwards a large one got %d %.200s", got.status, got.body)
+		}
+	})
+}
+
+type waitReader chan struct{}
+
+func (w waitReader) Read([]byte) (int, error) {
+	<-w
+	return 0, io.EOF
+}
+
+// A client that has closed its side while its call runs is told nothing: an
+// empty success would be a lie.
+func TestHalfClosedClientGetsNoStatus(t *testing.T) {
+	r := newRig(t, setup{})
+	session := r.initialize(rev)
+	r.procs.list[0].silent = true
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Go(func() { _ = r.server.Serve(listener) })
+	t.Cleanup(func() {
+		_ = listener.Close()
+		served.Wait()
+	})
+	c, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	body := `{"jsonrpc":"2.0","id":5,"method":"slow"}`
+	fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: %d\r\n\r\n%s", session, len(body), body)
+	_ = c.(*net.TCPConn).CloseWrite()
+	if got, _ := io.ReadAll(c); len(got) != 0 {
+		t.Errorf("it got %q", got)
+	}
 }

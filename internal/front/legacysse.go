@@ -38,9 +38,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 	// A reference with an absolute path: right behind any host name and TLS.
 	endpoint := f.prefix + base + "/messages?session_id=" + url.QueryEscape(sess.ID())
 	first := sse.AppendEvent(nil, "", "endpoint", []byte(endpoint))
-	err = follow(x, reader, nil, first, func(dst []byte, e live.Event) []byte {
-		return sse.AppendEvent(dst, "", "message", e.Data)
-	})
+	err = follow(x, reader, nil, first, func(live.Event) string { return "" })
 	reader.Close()
 	sess.HungUp(err)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/session"
@@ -29,6 +30,7 @@ const (
 	writeTimeout = 30 * time.Second
 	readTimeout  = 30 * time.Second
 	maxMessage   = 256 << 10
+	bodyBudget   = 1 << 20
 )
 
 // setup is what a test may change. The zero value is a process for each
@@ -47,17 +49,19 @@ type setup struct {
 // rig is Signalbox without operating system: clients reach it over pipes in
 // memory, and its servers are procs.
 type rig struct {
-	t      testing.TB
-	procs  *procs
-	live   *live.Manager
-	store  *testStore
-	mem    *session.Memory
-	reg    *prometheus.Registry
-	log    *bytes.Buffer
-	client *http.Client
-	server *http.Server
-	listen *memListener
-	settle func() // waits until all is quiet
+	t testing.TB
+	// Poisoned: whoever reads a buffer that was given back reads rubbish.
+	buffers buf.Pool
+	procs   *procs
+	live    *live.Manager
+	store   *testStore
+	mem     *session.Memory
+	reg     *prometheus.Registry
+	log     *bytes.Buffer
+	client  *http.Client
+	server  *http.Server
+	listen  *memListener
+	settle  func() // waits until all is quiet
 }
 
 // inBubble runs a test in which all time is fake.
@@ -71,7 +75,7 @@ func inBubble(t *testing.T, s setup, test func(t *testing.T, r *rig)) {
 }
 
 func newRig(t testing.TB, s setup) *rig {
-	r := &rig{t: t, settle: func() {}, procs: &procs{}, mem: session.NewMemory(), reg: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	r := &rig{t: t, buffers: buf.Pool{Poison: true}, settle: func() {}, procs: &procs{}, mem: session.NewMemory(), reg: prometheus.NewRegistry(), log: &bytes.Buffer{}}
 	r.store = &testStore{Store: r.mem}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	quiet := slog.New(slog.DiscardHandler)
@@ -92,7 +96,7 @@ func newRig(t testing.TB, s setup) *rig {
 		if server == nil {
 			server = process.New(process.Config{
 				Name: name, Shared: s.shared, Start: r.procs.start, StartTimeout: 2 * time.Minute, CallTimeout: 10 * time.Minute,
-				CallLimit: 2 * time.Hour, MaxMessage: maxMessage, ShowStderr: true, Version: "test", Log: quiet, Metrics: processes,
+				CallLimit: 2 * time.Hour, MaxMessage: maxMessage, Buffers: &r.buffers, ShowStderr: true, Version: "test", Log: quiet, Metrics: processes,
 			})
 		}
 		backends = append(backends, &live.Backend{Name: name, Server: server})
@@ -105,7 +109,7 @@ func newRig(t testing.TB, s setup) *rig {
 		s.keepalive = keepalive
 	}
 	f := New(Config{
-		Backends: backends, Live: r.live, MaxMessage: maxMessage, Keepalive: s.keepalive, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
+		Backends: backends, Live: r.live, MaxMessage: maxMessage, BodyBudget: bodyBudget, Buffers: &r.buffers, Keepalive: s.keepalive, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Guard: guard.New(s.hosts, s.origins, public, log), Log: quiet, Metrics: requests,
 	})
 	r.listen = newMemListener()

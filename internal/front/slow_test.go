@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -14,15 +13,14 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/live"
 )
 
-// One client stops reading while its server talks on. Nobody else notices, its
-// answer is there when it comes back, and the writer's deadline ends what is
-// stuck.
+// One client stops reading while its server talks on. Nobody else notices;
+// progress that it has no room for is dropped, its answer is not.
 func TestSlowReader(t *testing.T) {
 	inBubble(t, setup{limits: func(l *live.Limits) { l.QueueEvents = 100 }}, func(t *testing.T, r *rig) {
 		session, other := r.open("2025-11-25"), r.open(rev)
 		p := r.procs.list[0]
 		slow := r.stream("POST", "/mcp", slowCall, session)
-		last := slow.next().ID
+		slow.next()
 		msg := p.next()
 		for i := range 2000 {
 			p.progress(msg, i)
@@ -37,35 +35,15 @@ func TestSlowReader(t *testing.T) {
 		if got := r.do("POST", "/mcp", ping, other); got.status != 200 {
 			t.Errorf("another session: %d", got.status)
 		}
-		if r.metric("signalbox_slow_readers_total", "") != 1 {
-			t.Error("it was not cut off")
+		if r.metric("signalbox_stream_drops_total", "") == 0 {
+			t.Error("all its progress was kept")
 		}
-		seen := 0
-		for {
-			e, err := slow.events.Next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.HasID {
-				last, seen = e.ID, seen+1
-			}
-		}
-		if !strings.HasSuffix(slow.raw.String(), "retry: 1000\n\n") {
-			t.Errorf("no hint when to come back: %q", slow.raw.String()[max(0, slow.raw.Len()-100):])
-		}
-		again := r.get(session, "Last-Event-ID: "+last)
-		again.next()
-		rest := again.rest()
+		rest := slow.rest()
 		if len(rest) == 0 || rest[len(rest)-1] != `{"jsonrpc":"2.0","id":9,"result":{}}` {
-			t.Errorf("after %d events it got %d more, without the answer", seen, len(rest))
+			t.Errorf("it got %d events, without the answer", len(rest))
 		}
-		for i, e := range rest[:len(rest)-1] {
-			if !strings.Contains(e, fmt.Sprintf(`"progress":%d}`, seen+i)) {
-				t.Fatalf("event %d of the rest is %s after %d", i, e, seen)
-			}
+		if r.metric("signalbox_slow_readers_total", "") != 0 {
+			t.Error("it was cut off")
 		}
 	})
 }

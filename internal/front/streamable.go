@@ -55,7 +55,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		f.fail(w, nil, err)
 		return
 	}
-	x := &exchange{f: f, w: w, r: r, b: b, takes: takes}
+	x := &exchange{f: f, w: w, r: r, b: b, takes: takes, body: body}
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return
@@ -130,9 +130,11 @@ func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
 		f.writeStatus(x.w, http.StatusAccepted)
 		return
 	}
+	x.id = bytes.Clone(msg.Bytes(msg.ID)) // the message is its receiver's from now on
+	req.Buffer = x.body
 	reader, err := sess.Call(x.takes, []upstream.Request{req})
 	if err != nil { // it was not sent
-		f.fail(x.w, msg.Bytes(msg.ID), err)
+		f.fail(x.w, x.id, err)
 		return
 	}
 	x.sess, x.revision = sess, sess.Revision()

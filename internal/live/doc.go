@@ -12,5 +12,6 @@
 //
 // A Stream is the sink and its log; HTTP handlers come and go as its Reader.
 // One mutex guards a session with all its streams. It is never held while a
-// upstream.Conn is called.
+// upstream.Conn is called. Streams without a reader, of all sessions, stand in
+// the shelf, from where the oldest give way when all logs hold too much.
 package live

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -20,6 +21,10 @@ var (
 	ErrNotStarted     = errors.New("the session has not been initialized")
 	ErrStarted        = errors.New("the session is initialized already")
 )
+
+// errLost answers a call that could not be made because the server no longer
+// has the session.
+var errLost = fmt.Errorf("%w: %w", ErrNotFound, upstream.ErrLost)
 
 // Why a session ended without the server having failed; for logs.
 var (

@@ -16,19 +16,17 @@ import (
 
 const eventMACBytes = 9
 
-func (s *Session) eventID(st *Stream, seq uint64) string {
-	s.mu.Lock()
-	if st.mac == "" {
-		st.mac = s.streamMAC(st.n)
+// EventID is the id under which the client can ask for what follows seq.
+func (r *Reader) EventID(seq uint64) string {
+	if r.mac == "" {
+		r.mac = r.st.s.streamMAC(r.st.n)
 	}
-	mac := st.mac
-	s.mu.Unlock()
 	b := make([]byte, 0, 40)
-	b = strconv.AppendUint(b, st.n, 36)
+	b = strconv.AppendUint(b, r.st.n, 36)
 	b = append(b, '.')
 	b = strconv.AppendUint(b, seq, 36)
 	b = append(b, '.')
-	return string(append(b, mac...))
+	return string(append(b, r.mac...))
 }
 
 func (s *Session) streamMAC(n uint64) string {

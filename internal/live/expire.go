@@ -118,19 +118,21 @@ func (m *Manager) callEnded() {
 	}
 }
 
-// Drain refuses new sessions, lets go of streams that carry no call, and waits
-// for the calls in flight until ctx is over.
+// Drain refuses new sessions and calls, lets go of streams that carry no call,
+// and waits for the calls in flight until ctx is over. What these need still
+// passes: answers to the server, notifications, streams that are resumed.
 func (m *Manager) Drain(ctx context.Context) {
 	m.mu.Lock()
-	m.draining = true
+	m.draining.Store(true)
 	sessions := m.listLocked()
 	m.mu.Unlock()
 	for _, s := range sessions {
-		s.mu.Lock()
+		s.mu.Lock() // who holds it has seen draining, or is seen here
 		if r := s.own.reader; r != nil && s.transport != legacy {
 			r.cutLocked(ErrDraining)
 		}
 		s.mu.Unlock()
+		s.tellListener()
 	}
 	for m.calls.Load() > 0 {
 		select {
@@ -141,12 +143,8 @@ func (m *Manager) Drain(ctx context.Context) {
 	}
 }
 
-// Draining tells whether new sessions are refused.
-func (m *Manager) Draining() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.draining
-}
+// Draining tells whether new sessions and calls are refused.
+func (m *Manager) Draining() bool { return m.draining.Load() }
 
 func (m *Manager) listLocked() []*Session {
 	list := make([]*Session, 0, len(m.all))
@@ -160,7 +158,7 @@ func (m *Manager) listLocked() []*Session {
 // owner, afterwards.
 func (m *Manager) Close() {
 	m.mu.Lock()
-	m.draining = true
+	m.draining.Store(true)
 	sessions := m.listLocked()
 	m.mu.Unlock()
 	for _, s := range sessions {

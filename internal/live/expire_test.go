@@ -235,7 +235,13 @@ func TestDrain(t *testing.T) {
 			t.Errorf("the call: %s", got)
 		}
 		rd.Close()
+	})
+}
 
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		s, _ := r.open()
 		last, stuck := r.call(s, 2, TakesBoth)
 		defer last.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

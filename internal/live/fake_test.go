@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -60,6 +61,32 @@ type fakeConn struct {
 	startErr error
 	sendErr  error
 	ended    error
+	heard    []bool // what Listen was told
+	onListen func(on bool)
+	state    upstream.State
+}
+
+// Listen makes it an upstream.Listener.
+func (c *fakeConn) Listen(on bool) {
+	if c.onListen != nil {
+		c.onListen(on)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = append(c.heard, on)
+}
+
+func (c *fakeConn) hears() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprint(c.heard)
+}
+
+// State makes it an upstream.Stateful.
+func (c *fakeConn) State() upstream.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
 }
 
 func (c *fakeConn) enterLocked(req upstream.Request, sink upstream.Sink) *fakeCall {
@@ -173,7 +200,11 @@ func (k *fakeCall) fail(err error) {
 }
 
 func (k *fakeCall) deliver(data string, r upstream.Relation) upstream.Verdict {
-	return k.sink.Deliver(upstream.Frame{Data: []byte(data), Relation: r})
+	f := upstream.Frame{Data: []byte(data), Relation: r}
+	if msg, err := wire.Parse([]byte(data)); err == nil {
+		f.Method = upstream.NewRequest(msg).Method
+	}
+	return k.sink.Deliver(f)
 }
 
 func (k *fakeCall) Cancel(reason error) {

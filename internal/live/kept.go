@@ -3,16 +3,16 @@ package live
 import "slices"
 
 // retireLocked forgets a stream that is over, unless a client may resume it.
-// Only so many, and so many bytes, are kept.
+// Only so many, and so many bytes, are kept of one session; see shelf for the
+// bytes of all.
 func (s *Session) retireLocked(st *Stream) {
 	if !st.keep {
-		st.freeLocked()
-		delete(s.streams, st.n)
+		s.forgetLocked(st)
 		return
 	}
 	s.kept = append(without(s.kept, st), st) // read once more: it counts as new
 	cfg := &s.m.cfg
-	for len(s.kept) > 0 && (len(s.kept) > cfg.KeptStreams || s.logged > cfg.SessionLogBytes || cfg.Metrics.logged.Load() > cfg.AllLogBytes) {
+	for len(s.kept) > 0 && (len(s.kept) > cfg.KeptStreams || s.logged > cfg.SessionLogBytes) {
 		old := s.kept[0]
 		if old == st && old.sent < old.last() {
 			break // its client has not had the answer yet
@@ -21,9 +21,13 @@ func (s *Session) retireLocked(st *Stream) {
 		if old.reader != nil {
 			continue // being read again; it comes back here
 		}
-		old.freeLocked()
-		delete(s.streams, old.n)
+		s.forgetLocked(old)
 	}
+}
+
+func (s *Session) forgetLocked(st *Stream) {
+	st.freeLocked()
+	delete(s.streams, st.n)
 }
 
 // detachLocked notes that a call goes on without a client, and returns the

@@ -52,8 +52,8 @@ func TestCutOffReadersCountAsDetached(t *testing.T) {
 	var calls []*fakeCall
 	for i := range 3 {
 		rd, k := r.call(s, i, TakesBoth)
-		k.deliver(progressText, upstream.Own)
-		k.deliver(progressText, upstream.Own)
+		k.deliver(customText, upstream.Own)
+		k.deliver(customText, upstream.Own)
 		if got := drain(rd); got != ErrTooSlow.Error() {
 			t.Fatalf("reader: %s", got)
 		}

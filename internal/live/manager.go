@@ -30,15 +30,15 @@ type Limits struct {
 	MaxPerPrincipal int // sessions; 0: none
 	MaxCalls        int // in flight, of one session
 	MaxDetached     int // calls in flight whose client left, of one session
-	QueueBytes      int // unsent, of one stream that is being read
+	QueueBytes      int // unsent, of one stream that is being read: droppable ones, and others
 	QueueEvents     int
 	WaitingBytes    int // for the next reader of a session's own stream
 	WaitingEvents   int
 	LogBytes        int // for resumption, of one stream: what a client had already
 	LogEvents       int
-	KeptStreams     int // over but resumable, of one session
-	SessionLogBytes int // beyond it only what no client has had stays
-	AllLogBytes     int64
+	KeptStreams     int   // over but resumable, of one session
+	SessionLogBytes int   // beyond it only what no client has had stays
+	AllLogBytes     int64 // beyond it, only what waits for a session's own stream and what is being read
 }
 
 // DefaultLimits are those of a process that is told nothing else.
@@ -63,9 +63,11 @@ type Manager struct {
 	calls  atomic.Int64  // in flight
 	quiet  chan struct{} // gets a value when calls reaches 0
 	chores *chores
+	shelf  shelf
+
+	draining atomic.Bool // set under mu
 
 	mu           sync.Mutex
-	draining     bool
 	slots        int            // sessions, those that are opening counted
 	perPrincipal map[string]int // sessions by principal
 	sessions     map[tableKey]*Session
@@ -96,7 +98,7 @@ func (m *Manager) reserve(s *Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.draining:
+	case m.draining.Load():
 		return ErrDraining
 	case m.slots >= m.cfg.MaxSessions:
 		return ErrSessionLimit
@@ -187,6 +189,10 @@ func (s *Session) Initialize(init upstream.Request) error {
 		}
 		return ErrStarted
 	}
+	if s.m.Draining() {
+		s.mu.Unlock()
+		return ErrDraining
+	}
 	s.touchLocked()
 	sink := s.enterLocked(s.own, &init)
 	s.opener = sink
@@ -208,7 +214,12 @@ func (s *Session) Register(ctx context.Context) error {
 		ID: s.id, Server: s.backend.Name, Principal: s.principal, Transport: s.transport,
 		Revision: s.revision, Created: s.created, LastSeen: s.lastUse,
 	}
+	conn := s.conn
 	s.mu.Unlock()
+	if c, ok := conn.(upstream.Stateful); ok {
+		at := c.State()
+		rec.Upstream, rec.UpstreamSession, rec.UpstreamRevision = at.Address, at.Session, at.Revision
+	}
 	if err := s.m.cfg.Store.Create(ctx, rec, s.m.cfg.Idle+s.m.cfg.Idle/5); err != nil {
 		s.end(err)
 		return err

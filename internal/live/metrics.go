@@ -18,6 +18,8 @@ type Metrics struct {
 	inFlight prometheus.Gauge         // calls
 	duration *prometheus.HistogramVec // server, method: seconds
 	slow     prometheus.Counter       // readers cut off
+	drops    prometheus.Counter       // events not kept for a reader that is behind
+	givenUp  prometheus.Counter       // streams with something that no client has had
 	logged   atomic.Int64             // bytes in all event logs
 	logBytes prometheus.GaugeFunc     // the same
 }
@@ -32,7 +34,9 @@ func NewMetrics() *Metrics {
 			Name: "signalbox_call_duration_seconds", Help: "From a request's arrival to its answer.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"server", "method"}),
-		slow: prometheus.NewCounter(prometheus.CounterOpts{Name: "signalbox_slow_readers_total", Help: "Streams closed because their client read too slowly."}),
+		slow:    prometheus.NewCounter(prometheus.CounterOpts{Name: "signalbox_slow_readers_total", Help: "Streams closed because their client read too slowly."}),
+		drops:   prometheus.NewCounter(prometheus.CounterOpts{Name: "signalbox_stream_drops_total", Help: "Progress and log messages dropped because their client read too slowly."}),
+		givenUp: prometheus.NewCounter(prometheus.CounterOpts{Name: "signalbox_answers_given_up_total", Help: "Streams without a reader whose events gave way to newer ones before a client had them all."}),
 	}
 	m.logBytes = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_event_log_bytes", Help: "Messages held for streams, until they are written or for resumption."},
 		func() float64 { return float64(m.logged.Load()) })
@@ -53,7 +57,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.sessions, m.Streams, m.inFlight, m.duration, m.slow, m.logBytes}
+	return []prometheus.Collector{m.sessions, m.Streams, m.inFlight, m.duration, m.slow, m.drops, m.givenUp, m.logBytes}
 }
 
 func (m *Metrics) opened(server string, t session.Transport) {

@@ -5,15 +5,16 @@ package live
 type Reader struct {
 	st   *Stream
 	wake chan struct{}
+	mac  string // part of its event ids; made when first needed, by the goroutine that calls
 
 	// guarded by Session.mu
-	pos     uint64  // the last position handed out
-	written uint64  // up to where the client has it, as far as is known
-	loose   backlog // not fetched yet, but for replies
-	replies backlog
+	pos     uint64 // the last position handed out
+	written uint64 // up to where the client has it, as far as is known
+	behind  [kinds]backlog
 	err     error // why it was cut off
 }
 
+// backlog is what of one kind was not fetched yet.
 type backlog struct{ events, bytes int }
 
 // replyRoom is how much more than QueueBytes the replies may have that wait on
@@ -27,6 +28,7 @@ func (st *Stream) attachLocked(pos uint64) *Reader {
 	r := &Reader{st: st, wake: make(chan struct{}, 1), pos: pos, written: pos}
 	st.reader = r
 	st.s.readers++
+	st.rankLocked()
 	r.wakeUp() // there may be something to fetch
 	return r
 }
@@ -54,23 +56,25 @@ func (r *Reader) detachLocked() {
 	if !r.st.own { // its events are for one stream only, delivered or lost with it
 		r.st.sent = min(r.st.sent, r.written)
 	}
+	r.st.rankLocked()
 }
 
-// behindLocked counts an event that waits to be fetched, and tells whether the
-// reader is too slow. The reply to a POST is what its client waits for, and
-// never too much.
-func (r *Reader) behindLocked(n int, reply bool) bool {
+// admitLocked counts an event of n bytes that will wait to be fetched; false:
+// the reader is too far behind for it. Each kind has its own room. The reply to
+// a POST is what its client waits for, and never too much.
+func (r *Reader) admitLocked(k kind, n int) bool {
 	cfg := &r.st.s.m.cfg
-	b, room := &r.loose, cfg.QueueBytes
-	if reply {
-		b, room = &r.replies, replyRoom*cfg.QueueBytes
+	b, room := &r.behind[k], cfg.QueueBytes
+	if k == reply {
+		room *= replyRoom
+	}
+	full := b.events >= cfg.QueueEvents || b.events > 0 && b.bytes+n > room
+	if full && (k != reply || r.st.own) {
+		return false
 	}
 	b.events++
 	b.bytes += n
-	if reply && !r.st.own {
-		return false
-	}
-	return b.events > cfg.QueueEvents || b.events > 1 && b.bytes > room
+	return true
 }
 
 // Wake gets a value when Take may have something new.
@@ -78,7 +82,8 @@ func (r *Reader) Wake() <-chan struct{} { return r.wake }
 
 // Take appends to buf what came since the last Take, whose events count as
 // written to the client now. over: the stream has ended and nothing follows.
-// err tells why the reader was cut off.
+// err tells why the reader was cut off, or, as long as nothing was delivered
+// and Keep not called, that the server has lost the session (ErrNotFound).
 func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	st := r.st
 	st.s.mu.Lock()
@@ -86,8 +91,11 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	if r.err != nil {
 		return buf, false, r.err
 	}
+	if r.pos == 0 && st.lostLocked() {
+		return buf, false, errLost
+	}
 	r.written = r.pos
-	r.loose, r.replies = backlog{}, backlog{}
+	r.behind = [kinds]backlog{}
 	if r.pos < st.last() {
 		events = append(buf, st.log[r.pos-st.dropped:]...)
 		r.pos = st.last()
@@ -121,6 +129,10 @@ func (r *Reader) Close() {
 	if drop != nil {
 		s.cancelAll(drop, errAbandoned)
 	}
+	if st.own {
+		s.tellListener()
+	}
+	s.m.makeRoom()
 }
 
 // Keep makes the stream resumable, for as long as the session lives: its client
@@ -128,11 +140,9 @@ func (r *Reader) Close() {
 func (r *Reader) Keep() {
 	r.st.s.mu.Lock()
 	r.st.keep = !r.st.s.ended
+	r.st.opened = true
 	r.st.s.mu.Unlock()
 }
 
 // Position is the last position handed out: where a new stream begins.
 func (r *Reader) Position() uint64 { return r.pos }
-
-// EventID is the id under which the client can ask for what follows seq.
-func (r *Reader) EventID(seq uint64) string { return r.st.s.eventID(r.st, seq) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
@@ -67,7 +68,7 @@ func TestDetachedCallWithMuchProgressKeepsItsReply(t *testing.T) {
 }
 
 func TestLargeReplyWaitsForItsClient(t *testing.T) {
-	r := newRig(t, func(l *Limits) { l.SessionLogBytes = 1000; l.LogBytes = 1000; l.AllLogBytes = 1000 })
+	r := newRig(t, func(l *Limits) { l.SessionLogBytes = 1000; l.LogBytes = 1000 })
 	s, _ := r.open()
 	large := `"` + strings.Repeat("x", 5000) + `"`
 	id, k := r.streamed(s, 4)
@@ -222,4 +223,65 @@ func FuzzEventID(f *testing.F) {
 		}
 		rd.Close()
 	})
+}
+
+// The owner check comes first where ids are guessed, but not for a client with
+// two sessions: what is of one must not pass in the other.
+func TestEventIDOfASiblingSessionIsRefused(t *testing.T) {
+	r := newRig(t, nil)
+	a, _ := r.open()
+	b, _ := r.open()
+	for _, s := range []*Session{a, b} {
+		id, k := r.streamed(s, 1)
+		k.deliver(progressText, upstream.Own)
+		defer k.answer(`{}`)
+		if n, _, _ := strings.Cut(id, "."); n != "2" {
+			t.Fatalf("the call has stream %s", n)
+		}
+		own, err := s.Listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ownID := own.EventID(0)
+		own.Close()
+		other := a
+		if s == a {
+			other = b
+		}
+		for _, id := range []string{id, ownID} {
+			if _, err := other.Resume(id); !errors.Is(err, ErrPosition) {
+				t.Errorf("%s in the other session: %v", id, err)
+			}
+			rd, err := s.Resume(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rd.Close()
+		}
+	}
+}
+
+// Writing an event must not wait for the session, nor compute a code again.
+func TestEventIDIsCheap(t *testing.T) {
+	r := newRig(t, nil)
+	s, _ := r.open()
+	rd, k := r.call(s, 1, TakesBoth)
+	defer rd.Close()
+	defer k.answer(`{}`)
+	first := rd.EventID(7)
+	s.mu.Lock()
+	done := make(chan string)
+	go func() { done <- rd.EventID(7) }()
+	select {
+	case again := <-done:
+		if again != first {
+			t.Errorf("%s, then %s", first, again)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("EventID waits for the session's mutex")
+	}
+	s.mu.Unlock()
+	if n := testing.AllocsPerRun(100, func() { rd.EventID(7) }); n > 2 {
+		t.Errorf("%v allocations", n)
+	}
 }

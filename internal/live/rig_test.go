@@ -120,6 +120,9 @@ func (r *rig) empty() {
 	if m.slots != 0 || len(m.sessions) != 0 || len(m.all) != 0 || len(m.perPrincipal) != 0 {
 		r.t.Errorf("left: %d slots, %d sessions, %d in all, %d principals", m.slots, len(m.sessions), len(m.all), len(m.perPrincipal))
 	}
+	if st := m.shelf.first(); st != nil {
+		r.t.Errorf("left: a stream of session %s that could give way", st.s.Hash())
+	}
 	if n := m.calls.Load(); n != 0 {
 		r.t.Errorf("left: %d calls", n)
 	}
@@ -184,6 +187,9 @@ func (s *Session) checkLocked(t testing.TB) {
 		if st.reader != nil {
 			readers++
 		}
+		if mayGo := !st.own && st.reader == nil && size > 0; mayGo != (st.rank != stays) || mayGo && (st.rank == owed) != (st.sent < st.last()) {
+			t.Errorf("stream %d with %d bytes, up to %d of %d sent: rank %d", st.n, size, st.sent, st.last(), st.rank)
+		}
 	}
 	if calls != s.calls || readers != s.readers || logged != s.logged {
 		t.Errorf("session: calls %d, readers %d, bytes %d; counted %d, %d, %d", calls, readers, logged, s.calls, s.readers, s.logged)
@@ -246,7 +252,10 @@ func (r *rig) call(s *Session, id int, takes Takes) (*Reader, *fakeCall) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return rd, <-r.srv.last().calls
+	s.mu.Lock()
+	conn := s.conn.(*fakeConn)
+	s.mu.Unlock()
+	return rd, <-conn.calls
 }
 
 // drain is what a reader has to fetch now: events by line, then "over" or why

@@ -35,9 +35,12 @@ type Session struct {
 	detached   []*Stream          // open calls whose client left; oldest first
 	nextStream uint64
 	own        *Stream
-	calls      int // in flight
-	readers    int // open streams
-	logged     int // bytes in all logs
+	greeted    bool // notifications/initialized was sent
+	told       bool // what conn, a Listener, was told last
+	telling    bool // somebody is telling it
+	calls      int  // in flight
+	readers    int  // open streams
+	logged     int  // bytes in all logs
 	lastUse    time.Time
 	lastStored time.Time // when the store was last told of it
 	timer      *time.Timer
@@ -77,14 +80,15 @@ func (s *Session) Call(takes Takes, reqs []upstream.Request, replies ...[]byte) 
 		sinks[i] = s.enterLocked(st, &reqs[i])
 	}
 	r := st.attachLocked(0)
-	for _, reply := range replies {
-		st.appendLocked(reply, true)
+	for _, data := range replies {
+		st.appendLocked(data, reply)
 	}
 	if len(reqs) == 0 {
 		st.endLocked()
 	}
 	conn := s.conn
 	s.mu.Unlock()
+	s.m.makeRoom()
 	for i, sink := range sinks {
 		s.begin(conn, sink, reqs[i])
 	}
@@ -107,13 +111,15 @@ func (s *Session) CallOnOwn(req upstream.Request) error {
 }
 
 // ReplyOnOwn puts an answer of Signalbox itself into the session's own stream.
-func (s *Session) ReplyOnOwn(reply []byte) error {
+func (s *Session) ReplyOnOwn(data []byte) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.ended {
+		s.mu.Unlock()
 		return ErrNotFound
 	}
-	s.own.appendLocked(reply, true)
+	cut := s.own.appendLocked(data, reply)
+	s.mu.Unlock()
+	s.delivered(cut)
 	return nil
 }
 
@@ -123,6 +129,8 @@ func (s *Session) mayCallLocked(n int) error {
 		return ErrNotFound
 	case s.conn == nil:
 		return ErrNotStarted
+	case s.m.Draining():
+		return ErrDraining
 	case s.calls+n > s.m.cfg.MaxCalls:
 		return ErrCalls
 	}
@@ -179,7 +187,7 @@ func (s *Session) cancelAll(st *Stream, reason error) {
 // upstream.Conn.Send, and ErrNotStarted, ErrNotFound.
 func (s *Session) Send(req upstream.Request) error {
 	s.mu.Lock()
-	conn, ended := s.conn, s.ended
+	conn, opener, ended := s.conn, s.opener, s.ended
 	s.touchLocked()
 	s.mu.Unlock()
 	switch {
@@ -188,41 +196,13 @@ func (s *Session) Send(req upstream.Request) error {
 	case conn == nil:
 		return ErrNotStarted
 	}
-	return conn.Send(req)
-}
-
-// Listen attaches a reader to the session's own stream, after what any reader
-// has fetched before.
-func (s *Session) Listen() (*Reader, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return nil, ErrNotFound
+	if err := conn.Send(req); err != nil {
+		return err
 	}
-	s.touchLocked()
-	return s.own.attachLocked(max(s.own.sent, s.own.dropped)), nil
-}
-
-// Resume attaches a reader to the stream that the event id names, after that
-// event. ErrPosition: the id is not one of this session, or the log no longer
-// reaches back so far.
-func (s *Session) Resume(lastEventID string) (*Reader, error) {
-	n, seq, ok := s.parseEventID(lastEventID)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return nil, ErrNotFound
+	if req.Method == mcp.NotifInitialized {
+		s.greet(opener)
 	}
-	st := s.streams[n]
-	if n == 0 {
-		st = s.own
-	}
-	if !ok || st == nil || seq < st.dropped || seq > st.last() {
-		return nil, ErrPosition
-	}
-	s.touchLocked()
-	s.detached = without(s.detached, st)
-	return st.attachLocked(seq), nil
+	return nil
 }
 
 // unstart lets a legacy client whose initialize failed try again.
@@ -230,6 +210,7 @@ func (s *Session) unstart() {
 	s.mu.Lock()
 	conn := s.conn
 	s.conn, s.opener = nil, nil
+	s.greeted, s.told = false, false
 	s.mu.Unlock()
 	if conn != nil {
 		conn.End(upstream.ErrClosed)
@@ -274,6 +255,7 @@ func (s *Session) end(reason error) {
 	}
 	s.mu.Unlock()
 	s.m.remove(s, reason)
+	s.tellListener()
 	if conn != nil {
 		conn.End(sessionOver(reason)) // open calls get their errors now
 	}

@@ -35,9 +35,16 @@ func newCallSink(st *Stream, req *upstream.Request) *callSink {
 func (c *callSink) Deliver(f upstream.Frame) upstream.Verdict {
 	s := c.st.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	verdict, cut := c.deliverLocked(f)
+	s.mu.Unlock()
+	s.delivered(cut && c.st.own)
+	return verdict
+}
+
+func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cut bool) {
+	s := c.st.s
 	if c.st.ended {
-		return upstream.Closed
+		return upstream.Closed, false
 	}
 	switch f.Relation {
 	case upstream.Reply:
@@ -47,18 +54,26 @@ func (c *callSink) Deliver(f upstream.Frame) upstream.Verdict {
 		}
 	case upstream.Own:
 		if c.over || c.st.takes == TakesJSON {
-			return upstream.NoTaker
+			return upstream.NoTaker, false
 		}
 		if c.st.reader == nil && !c.st.roomLocked(len(f.Data)) {
-			return upstream.NoTaker // what it holds stays in one piece up to the reply
+			return upstream.NoTaker, false // what it holds stays in one piece up to the reply
 		}
 	default:
 		if c.st.takes == TakesJSON || c.st.reader == nil {
-			return upstream.NoTaker
+			return upstream.NoTaker, false
 		}
 	}
-	c.st.appendLocked(f.Data, f.Relation == upstream.Reply)
-	return upstream.Taken
+	return upstream.Taken, c.st.appendLocked(f.Data, kindOf(&f))
+}
+
+// delivered does what an event may have made necessary, after the mutex was
+// released.
+func (s *Session) delivered(ownCut bool) {
+	if ownCut {
+		s.tellListener()
+	}
+	s.m.makeRoom()
 }
 
 // End closes the call's place in its stream. A call without a reply gets an
@@ -67,16 +82,21 @@ func (c *callSink) Deliver(f upstream.Frame) upstream.Verdict {
 func (c *callSink) End(reason error) {
 	s := c.st.s
 	s.mu.Lock()
+	cut := false
 	if !c.replied && !(errors.Is(reason, upstream.ErrCancelled) && c.st.takes != TakesJSON) {
 		if reason == nil {
 			reason = upstream.ErrClosed
 		}
-		c.st.appendLocked(upstream.ErrorReply(c.id, reason), true)
+		if errors.Is(reason, upstream.ErrLost) && c.method != mcp.Initialize {
+			c.st.lost++
+		}
+		cut = c.st.appendLocked(upstream.ErrorReply(c.id, reason), reply)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
 	abandoned := c.method == mcp.Initialize && s.abandoned
 	s.closeCallLocked(c)
 	s.mu.Unlock()
+	s.delivered(cut && c.st.own)
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
 	s.m.callEnded()
 	switch {
@@ -107,14 +127,14 @@ func (s *Session) closeCallLocked(c *callSink) {
 }
 
 // answeredLocked reads the server's answer to initialize.
-func (s *Session) answeredLocked(reply []byte) {
-	v, ok := wire.Lookup(reply, "result", "protocolVersion")
+func (s *Session) answeredLocked(answer []byte) {
+	v, ok := wire.Lookup(answer, "result", "protocolVersion")
 	if !ok {
-		if _, isResult := wire.Lookup(reply, "result"); !isResult {
+		if _, isResult := wire.Lookup(answer, "result"); !isResult {
 			return
 		}
 	}
 	s.accepted = true
-	version, _ := wire.Unquote(v.Of(reply))
+	version, _ := wire.Unquote(v.Of(answer))
 	s.revision = mcp.Revision(version)
 }

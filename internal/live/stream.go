@@ -1,6 +1,8 @@
 package live
 
 import (
+	"container/list"
+
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
@@ -21,6 +23,26 @@ type Event struct {
 	Reply bool   // the response of a call
 }
 
+// kind tells what becomes of an event whose reader is too far behind.
+type kind uint8
+
+const (
+	loose     kind = iota // its reader is cut off, and can come back
+	droppable             // it is dropped: it only tells how something goes on
+	reply                 // see Reader.admitLocked
+	kinds
+)
+
+func kindOf(f *upstream.Frame) kind {
+	switch {
+	case f.Relation == upstream.Reply:
+		return reply
+	case f.Method == mcp.NotifProgress, f.Method == mcp.NotifMessage:
+		return droppable
+	}
+	return loose
+}
+
 // Stream is the answer to one POST, or a session's own stream (number 0): a
 // bounded log of events which a Reader follows. Guarded by Session.mu.
 type Stream struct {
@@ -35,31 +57,41 @@ type Stream struct {
 	sinks   []*callSink
 	ended   bool
 	keep    bool // a client got an event id of it, so it can be resumed
+	opened  bool // a client got an event id of it, even if the session has ended since
+	lost    int  // error replies in log because the server has lost the session
 	reader  *Reader
-	mac     string             // part of its event ids; made when first needed
+	rank    rank               // changed under shelf.mu, too
+	place   *list.Element      // in the shelf; guarded by shelf.mu
 	queued  map[mcp.Method]int // list changes that wait for a reader, coalesced
 }
 
 func (st *Stream) last() uint64 { return st.dropped + uint64(len(st.log)) }
 
-// appendLocked adds an event and wakes the reader. A reader that is too far
-// behind is cut off: its client can come back for what the log still holds.
-func (st *Stream) appendLocked(data []byte, reply bool) {
+// appendLocked adds an event and wakes the reader. For one that is too far
+// behind, what is droppable is dropped. Anything else cuts it off: its client
+// can come back for what the log still holds.
+func (st *Stream) appendLocked(data []byte, k kind) (cut bool) {
 	if st.ended {
-		return
+		return false
 	}
-	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, Reply: reply})
+	r := st.reader
+	behind := r != nil && !r.admitLocked(k, len(data))
+	if behind && k == droppable {
+		st.s.m.cfg.Metrics.drops.Inc()
+		return false
+	}
+	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, Reply: k == reply})
 	st.addSize(len(data))
-	if r := st.reader; r != nil {
-		if r.behindLocked(len(data), reply) {
-			st.s.m.cfg.Metrics.slow.Inc()
-			st.keep = true // its client hears where to come back to
-			r.cutLocked(ErrTooSlow)
-		} else {
-			r.wakeUp()
-		}
+	switch {
+	case behind:
+		st.s.m.cfg.Metrics.slow.Inc()
+		st.keep = true // its client hears where to come back to
+		r.cutLocked(ErrTooSlow)
+	case r != nil:
+		r.wakeUp()
 	}
 	st.trimLocked()
+	return behind
 }
 
 func (st *Stream) unsentBytes(pos uint64) int {
@@ -74,6 +106,7 @@ func (st *Stream) addSize(n int) {
 	st.size += n
 	st.s.logged += n
 	st.s.m.cfg.Metrics.logged.Add(int64(n))
+	st.rankLocked()
 }
 
 // trimLocked drops the oldest events until the log is within its bounds. What
@@ -111,6 +144,12 @@ func (st *Stream) freeLocked() {
 	st.log = nil
 }
 
+// lostLocked: the stream is over, and says nothing but that the server has lost
+// the session, to a client that has seen nothing of it yet.
+func (st *Stream) lostLocked() bool {
+	return st.ended && st.lost > 0 && uint64(st.lost) == st.last() && !st.own && !st.opened
+}
+
 // endLocked: nothing will follow. The reader still gets what is there.
 func (st *Stream) endLocked() {
 	st.ended = true
@@ -135,26 +174,32 @@ type eventsSink struct {
 func (e eventsSink) Deliver(f upstream.Frame) upstream.Verdict {
 	s := e.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	verdict, cut := e.deliverLocked(f)
+	s.mu.Unlock()
+	s.delivered(cut)
+	return verdict
+}
+
+func (e eventsSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cut bool) {
+	s := e.s
 	st := s.own
 	switch {
 	case st.ended || s.opener != e.init:
-		return upstream.Closed
+		return upstream.Closed, false
 	case st.reader != nil:
 	case f.Relation != upstream.Waiting:
-		return upstream.NoTaker
+		return upstream.NoTaker, false
 	case f.Method.IsListChanged() && st.queued[f.Method] > 0:
-		return upstream.Taken // one that waits says the same
+		return upstream.Taken, false // one that waits says the same
 	case !st.roomLocked(len(f.Data)):
-		return upstream.NoTaker
+		return upstream.NoTaker, false
 	case f.Method.IsListChanged():
 		if st.queued == nil {
 			st.queued = make(map[mcp.Method]int)
 		}
 		st.queued[f.Method]++
 	}
-	st.appendLocked(f.Data, false)
-	return upstream.Taken
+	return upstream.Taken, st.appendLocked(f.Data, kindOf(&f))
 }
 
 // End ends the session, unless it was its initialize that failed.

@@ -11,6 +11,7 @@ import (
 const (
 	progressText = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 	toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	customText   = `{"jsonrpc":"2.0","method":"x/custom","params":{}}`
 	logText      = `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`
 )
 

@@ -14,14 +14,24 @@ import (
 // (and in an id NUL, for which readers drop an id) are left out of id and typ:
 // no caller can start a field of its own.
 func AppendEvent(dst []byte, id, typ string, data []byte) []byte {
-	dst = appendField(dst, "id: ", id)
-	dst = appendField(dst, "event: ", typ)
-	dst = append(dst, "data: "...)
+	dst = AppendStart(dst, id, typ)
 	start := len(dst)
 	dst = append(dst, data...)
 	blankBreaks(dst[start:])
-	return append(dst, "\n\n"...)
+	return append(dst, End...)
 }
+
+// AppendStart and End stand around data without line breaks that the caller
+// writes itself: together they are what AppendEvent appends, without a copy of
+// the data.
+func AppendStart(dst []byte, id, typ string) []byte {
+	dst = appendField(dst, "id: ", id)
+	dst = appendField(dst, "event: ", typ)
+	return append(dst, "data: "...)
+}
+
+// End ends an event that AppendStart began.
+const End = "\n\n"
 
 // AppendPriming appends an event that has an id and an empty data field: it
 // tells a client where to resume before there is anything to say. For clients of

@@ -48,3 +48,11 @@ func TestAppendEventDoesNotAllocate(t *testing.T) {
 		t.Errorf("AppendEvent allocates %v times into a buffer with room", n)
 	}
 }
+
+func TestStartAndEndAreAnEvent(t *testing.T) {
+	whole := AppendEvent(nil, "7", "message", []byte("{}"))
+	parts := append(append(AppendStart(nil, "7", "message"), "{}"...), End...)
+	if string(whole) != string(parts) {
+		t.Errorf("in parts %q, whole %q", parts, whole)
+	}
+}

@@ -54,12 +54,12 @@ func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 }
 
 // encode makes the line for the process: the client's bytes but for the id and
-// the progress token.
+// the progress token. Nothing refers to the client's bytes then.
 func (k *call) encode(m *wire.Message) []byte {
 	var idBuf, tokBuf [96]byte
 	id := wire.Edit{Span: m.ID, New: appendWireID(idBuf[:0], k.conn.part, k.n, k.id)}
 	grown := len(id.New) + cap(tokBuf)
-	dst := make([]byte, 0, len(m.Raw)+grown)
+	dst := k.conn.hub.srv.cfg.Buffers.Get(len(m.Raw) + grown)[:0]
 	if k.token == nil {
 		dst = wire.Splice(dst, m.Raw, id)
 	} else {

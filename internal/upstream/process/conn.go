@@ -53,6 +53,7 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 		return c.startShared(k, req)
 	}
 	k.line = k.encode(&req.Msg)
+	c.hub.srv.cfg.Buffers.Put(req.Buffer)
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -21,8 +22,8 @@ type Pipe interface {
 	Partial() string
 }
 
-// Config describes one stdio server. All fields but What and ShowStderr
-// are required.
+// Config describes one stdio server. All fields but What, Buffers and
+// ShowStderr are required.
 type Config struct {
 	Name   string
 	Shared bool // one process for all sessions
@@ -36,6 +37,7 @@ type Config struct {
 	What         string        // runs, for errors; empty: "server process"
 	ShowStderr   bool          // the last stderr lines may stand in errors (nobody else could see them)
 	Version      string        // of Signalbox, for the clientInfo of a shared process
+	Buffers      *buf.Pool     // for large messages; nil: none are reused
 	Log          *slog.Logger
 	Metrics      *Metrics
 }

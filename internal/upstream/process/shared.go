@@ -41,6 +41,7 @@ func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error)
 		return k, nil
 	}
 	k.line = k.encode(&req.Msg)
+	c.hub.srv.cfg.Buffers.Put(req.Buffer)
 	h.mu.Lock()
 	begin, err := c.queueLocked(k)
 	h.mu.Unlock()

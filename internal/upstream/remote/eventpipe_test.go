@@ -276,6 +276,9 @@ func TestPipeBounds(t *testing.T) {
 		if info := <-p.h.(*handler).exit; info.Err != nil || !info.StdoutClosed {
 			t.Errorf("exit %+v", info)
 		}
+		if p.line([]byte("{}")); p.h.(*handler).lines != 0 {
+			t.Error("a line after Exit")
+		}
 		srv.Close()
 		if _, err := srv.OpenPipe(&handler{}); err != upstream.ErrShutdown {
 			t.Errorf("error %v", err)
@@ -283,8 +286,11 @@ func TestPipeBounds(t *testing.T) {
 	})
 }
 
-type handler struct{ exit chan child.ExitInfo }
+type handler struct {
+	exit  chan child.ExitInfo
+	lines int
+}
 
-func (*handler) Line([]byte)                    {}
+func (h *handler) Line([]byte)                  { h.lines++ }
 func (*handler) Oversize([]byte, []byte, int64) {}
 func (h *handler) Exit(info child.ExitInfo)     { h.exit <- info }
