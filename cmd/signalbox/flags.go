@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -29,12 +30,11 @@ type serveCmd struct {
 	MaxSessions             int           `default:"1024" help:"Sessions in this process."`
 	MaxProcesses            int           `default:"128" help:"Server processes in all, those that are stopping counted."`
 	MaxSessionsPerPrincipal int           `default:"0" help:"Sessions of one principal; 0: no limit."`
-	StartTimeout            time.Duration `default:"2m" help:"Until the server's answer to initialize."`
-	CallTimeout             time.Duration `default:"10m" help:"For a call without answer and progress."`
-	CallLimit               time.Duration `default:"2h" help:"For one call in all."`
-	MaxMessage              size          `default:"64MiB" help:"One message, in either direction."`
 	Keepalive               time.Duration `default:"15s" help:"Between comments on a quiet stream."`
 	Drain                   time.Duration `default:"20s" help:"For calls in flight after SIGTERM."`
+
+	remoteFlags
+	limitFlags
 
 	PublicURL     string   `placeholder:"URL" help:"The URL that clients use."`
 	AllowedHost   []string `placeholder:"NAME" help:"Host names to allow beside loopback names and IP addresses; repeatable."`
@@ -44,7 +44,11 @@ type serveCmd struct {
 	LogLevel      string   `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat     string   `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 
-	Command []string `arg:"" optional:"" passthrough:"" help:"The server's command and its arguments."`
+	Command []string `arg:"" optional:"" passthrough:"" help:"The server's command and its arguments, or its URL."`
+
+	url     *url.URL    // of an HTTP server
+	header  http.Header // for it
+	forward []string    // and those of the client's request that are passed on
 }
 
 // size is a number of bytes: 4MiB, 64KiB, 1GiB or plain bytes.
@@ -77,10 +81,10 @@ func (c *serveCmd) check() error {
 		c.Command = c.Command[1:]
 	}
 	if len(c.Command) == 0 {
-		return errors.New("no command of a server; write signalbox serve [flags] -- COMMAND and its arguments")
+		return errors.New("no server; write signalbox serve [flags] -- COMMAND and its arguments, or a URL")
 	}
-	if s := c.Command[0]; strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") {
-		return errors.New("this version fronts stdio servers only; give a command, not a URL")
+	if err := c.checkServer(); err != nil {
+		return err
 	}
 	if c.Store != "memory:" && c.Store != "memory" {
 		return fmt.Errorf("--store: %q is not known; this version has memory: only", c.Store)
@@ -90,8 +94,8 @@ func (c *serveCmd) check() error {
 			return fmt.Errorf("--env: %q is not K=V", kv)
 		}
 	}
-	if c.MaxMessage < 1<<10 || c.MaxMessage > maxMessageCap {
-		return errors.New("--max-message: must be between 1KiB and 2GiB")
+	if err := c.limitFlags.check(); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		name string
@@ -99,20 +103,38 @@ func (c *serveCmd) check() error {
 		zero bool
 	}{
 		{"--session-idle", c.SessionIdle, false}, {"--session-max-age", c.SessionMaxAge, true},
-		{"--start-timeout", c.StartTimeout, false}, {"--call-timeout", c.CallTimeout, false},
-		{"--call-limit", c.CallLimit, false}, {"--keepalive", c.Keepalive, false}, {"--drain", c.Drain, true},
+		{"--keepalive", c.Keepalive, false}, {"--drain", c.Drain, true},
 	} {
 		if d.v < 0 || d.v == 0 && !d.zero {
 			return fmt.Errorf("%s: must be more than 0", d.name)
 		}
 	}
-	if c.CallTimeout > c.CallLimit {
-		return fmt.Errorf("--call-timeout %s and --call-limit %s contradict each other: no call lives longer than the limit", c.CallTimeout, c.CallLimit)
-	}
 	if c.MaxSessions < 1 || c.MaxProcesses < 1 || c.MaxSessionsPerPrincipal < 0 {
 		return errors.New("--max-sessions and --max-processes must be at least 1, --max-sessions-per-principal at least 0")
 	}
 	return c.checkAddresses()
+}
+
+// checkServer tells a URL from a command, and settings of the one from those
+// of the other.
+func (c *serveCmd) checkServer() (err error) {
+	if c.header, c.forward, err = c.headers(); err != nil {
+		return err
+	}
+	if !isURL(c.Command[0]) {
+		if len(c.Header)+len(c.ForwardHeader) > 0 {
+			return errors.New("--header and --forward-header are for HTTP servers; this one is a command")
+		}
+		return nil
+	}
+	if len(c.Env)+len(c.PassEnv) > 0 || c.Cwd != "" || c.Isolation == "shared" {
+		return errors.New("--env, --pass-env, --cwd and --isolation are for commands; this server is a URL")
+	}
+	if len(c.Command) > 1 {
+		return fmt.Errorf("%q stands behind the URL; only one server can be named here", c.Command[1])
+	}
+	c.url, err = serverURL(c.Command[0])
+	return err
 }
 
 func (c *serveCmd) checkAddresses() error {

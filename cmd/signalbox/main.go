@@ -34,14 +34,18 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, stop, os.Args[1:], streams{os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, stop, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// streams are where a command writes.
-type streams struct{ out, err io.Writer }
+// streams are those of the process.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
 
 type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Put a stdio MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...]"`
+	Serve   serveCmd   `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
+	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -82,6 +86,8 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		fmt.Fprintf(std.err, "signalbox: warning: %s\n", text)
 	}
 	switch parsed.Command() {
+	case "connect <url>":
+		err = grammar.Connect.run(ctx, std)
 	case "version":
 		fmt.Fprintf(std.out, "signalbox %s\n", versionText())
 	default:

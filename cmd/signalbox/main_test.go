@@ -84,7 +84,9 @@ type running struct {
 func start(t *testing.T, args ...string) *running {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{t: t, stop: stop, code: make(chan int, 1), printed: make(chan struct{})}
-	go func() { r.code <- run(ctx, func() {}, args, streams{writer{r, &r.out}, writer{r, &r.err}}) }()
+	go func() {
+		r.code <- run(ctx, func() {}, args, streams{strings.NewReader(""), writer{r, &r.out}, writer{r, &r.err}})
+	}()
 	t.Cleanup(func() {
 		stop()
 		select {

@@ -26,7 +26,9 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
+	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
 )
 
 const (
@@ -82,7 +84,7 @@ type app struct {
 	drain      time.Duration
 	log        *slog.Logger
 	supervisor *child.Supervisor
-	server     *process.Server
+	server     upstream.Server
 	store      session.Store
 	live       *live.Manager
 	front      *front.Front
@@ -105,7 +107,12 @@ func (c *serveCmd) build(key []byte, log *slog.Logger) (*app, error) {
 		func() float64 { return float64(sup.Running()) }))
 
 	a := &app{name: serverName(c.Command), drain: c.Drain, log: log, supervisor: sup, store: session.NewMemory()}
-	a.server = process.New(c.processConfig(a.name, sup, processes, &a.buffers, log))
+	if c.url != nil {
+		a.name = hostName(c.url)
+		a.server = newRemote(c.remoteConfig(a.name), processes, log.With("server", a.name))
+	} else {
+		a.server = process.New(c.processConfig(a.name, sup, processes, &a.buffers, log))
+	}
 	a.live = live.NewManager(live.Config{Limits: c.limits(), Store: a.store, Key: key, Metrics: sessions, Log: log})
 	var public *url.URL
 	if c.PublicURL != "" {
@@ -127,6 +134,13 @@ func (c *serveCmd) limits() live.Limits {
 	l.Idle, l.MaxAge = c.SessionIdle, c.SessionMaxAge
 	l.MaxSessions, l.MaxPerPrincipal = c.MaxSessions, c.MaxSessionsPerPrincipal
 	return l
+}
+
+func (c *serveCmd) remoteConfig(name string) remote.Config {
+	return remote.Config{
+		Name: name, URL: c.url, Header: c.header, ForwardHeaders: c.forward,
+		StartTimeout: c.StartTimeout, CallTimeout: c.CallTimeout, CallLimit: c.CallLimit, MaxMessage: int(c.MaxMessage),
+	}
 }
 
 func (c *serveCmd) processConfig(name string, sup *child.Supervisor, m *process.Metrics, buffers *buf.Pool, log *slog.Logger) process.Config {

@@ -53,6 +53,15 @@ func Start(t testing.TB, flags []string, command ...string) *Box {
 	return b
 }
 
+// StartURL is Start for a server that is a URL.
+func StartURL(t testing.TB, url string) *Box {
+	t.Helper()
+	b := run(t, newTag(), []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "debug", url})
+	b.URL = b.announced(clientURL)
+	b.adminURL = b.announced(adminURL)
+	return b
+}
+
 // The start-up lines have the URLs to use, admin ones with the path /metrics.
 var (
 	clientURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/mcp`)

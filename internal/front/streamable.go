@@ -122,6 +122,7 @@ func checkVersion(msg *wire.Message, h http.Header) error {
 // message passes one message of a session on.
 func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
 	req := upstream.NewRequest(msg)
+	req.Header = x.r.Header
 	if msg.Kind != wire.Request {
 		if err := sess.Send(req); err != nil {
 			f.fail(x.w, nil, unanswerable(err))
@@ -147,7 +148,9 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
 	id := bytes.Clone(msg.Bytes(msg.ID))
-	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, upstream.NewRequest(msg))
+	req := upstream.NewRequest(msg)
+	req.Header = x.r.Header
+	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, req)
 	if err != nil {
 		f.fail(x.w, id, err)
 		return

@@ -18,7 +18,7 @@ import (
 type Request struct {
 	Msg    wire.Message
 	Method mcp.Method  // mcp.Other for a response or an unknown method
-	Header http.Header // of the client's request: those that may be passed on; may be nil
+	Header http.Header // of the client's HTTP request, for allow-lists; not to be changed; may be nil
 	// Buffer is what Msg lies in, if that came from a buf.Pool. A receiver that
 	// needs Msg no more may put it back.
 	Buffer []byte

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/config"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
+	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
+)
+
+// remoteFlags say how an HTTP server is reached.
+type remoteFlags struct {
+	Header        []string `sep:"none" placeholder:"K: V" help:"Header for an HTTP server; $${ENV} expands; repeatable."`
+	ForwardHeader []string `placeholder:"NAME" help:"Header of the client's request to pass on to an HTTP server; repeatable."`
+}
+
+// limitFlags bound one message and one call.
+type limitFlags struct {
+	StartTimeout time.Duration `default:"2m" help:"Until the server's answer to initialize."`
+	CallTimeout  time.Duration `default:"10m" help:"For a call without answer and progress."`
+	CallLimit    time.Duration `default:"2h" help:"For one call in all."`
+	MaxMessage   size          `default:"64MiB" help:"One message, in either direction."`
+}
+
+func (l *limitFlags) check() error {
+	if l.MaxMessage < 1<<10 || l.MaxMessage > maxMessageCap {
+		return fmt.Errorf("--max-message: must be between 1KiB and 2GiB")
+	}
+	for name, d := range map[string]time.Duration{"--start-timeout": l.StartTimeout, "--call-timeout": l.CallTimeout, "--call-limit": l.CallLimit} {
+		if d <= 0 {
+			return fmt.Errorf("%s: must be more than 0", name)
+		}
+	}
+	if l.CallTimeout > l.CallLimit {
+		return fmt.Errorf("--call-timeout %s and --call-limit %s contradict each other: no call lives longer than the limit", l.CallTimeout, l.CallLimit)
+	}
+	return nil
+}
+
+func isURL(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")
+}
+
+// serverURL reads the URL of a server.
+func serverURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || !isURL(s):
+		return nil, fmt.Errorf("the server's URL is no http or https URL")
+	case u.User != nil:
+		return nil, fmt.Errorf("the server's URL holds a password; send it by --header \"Authorization: ...\"")
+	case u.Fragment != "":
+		return nil, fmt.Errorf("the server's URL has a fragment (#...), which no server ever sees")
+	}
+	return u, nil
+}
+
+// headers reads --header and --forward-header. Errors do not repeat values.
+func (f *remoteFlags) headers() (http.Header, []string, error) {
+	h := make(http.Header)
+	for _, kv := range f.Header {
+		name, value, ok := strings.Cut(kv, ":")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
+			return nil, nil, fmt.Errorf("--header: write \"Name: value\"")
+		}
+		value, err := config.Expand(strings.TrimSpace(value), os.LookupEnv)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--header %s: %w", name, err)
+		}
+		if wrong := config.CheckHeader(name, value); wrong != "" {
+			return nil, nil, fmt.Errorf("--header %s: %s", name, wrong)
+		}
+		h.Add(name, value)
+	}
+	for _, name := range f.ForwardHeader {
+		if wrong := config.CheckHeader(name, ""); wrong != "" {
+			return nil, nil, fmt.Errorf("--forward-header %s: %s", name, wrong)
+		}
+	}
+	return h, f.ForwardHeader, nil
+}
+
+// newRemote makes the server behind a URL, whichever transport it turns out to
+// speak.
+func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) upstream.Server {
+	var server *remote.Server
+	cfg.Version, cfg.Log = versionText(), log
+	cfg.Legacy = process.New(process.Config{
+		Name: cfg.Name, What: "the server's event stream",
+		Start: func(h child.Handler) (process.Pipe, error) {
+			p, err := server.OpenPipe(h)
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		},
+		StartTimeout: cfg.StartTimeout, CallTimeout: cfg.CallTimeout, CallLimit: cfg.CallLimit,
+		MaxMessage: cfg.MaxMessage, Version: cfg.Version, Log: log, Metrics: metrics,
+	})
+	server = remote.New(cfg)
+	return server
+}
+
+// hostName is a name for the one server of a URL.
+func hostName(u *url.URL) string { return serverName([]string{u.Hostname()}) }
