@@ -61,17 +61,24 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 
 // readExactly reads n bytes. Memory is taken as they come: a client cannot have
 // it by a Content-Length alone.
-func (f *Front) readExactly(src io.Reader, n int64) ([]byte, error) {
-	body := f.cfg.Buffers.Get(int(min(n, readPart)))[:0]
+func (f *Front) readExactly(src *bodyReader, n int64) ([]byte, error) {
+	body := f.cfg.Buffers.Get(int(min(n, readPart)) + editRoom)[:0]
 	for {
 		got, err := io.ReadFull(src, body[len(body):min(int64(cap(body)), n)])
 		body = body[:len(body)+got]
 		if err != nil || int64(len(body)) == n {
 			return body, err
 		}
-		body = append(make([]byte, 0, min(n, 4*int64(len(body)))), body...)
+		// It has shown that it has much to send.
+		if err := src.reserve(n); err != nil {
+			return nil, err
+		}
+		body = append(make([]byte, 0, n+editRoom), body...)
 	}
 }
+
+// editRoom is left behind a body, so that ids can grow where it lies.
+const editRoom = 512
 
 // readPart is read of a body before its read deadline is renewed.
 const readPart = 1 << 20
@@ -96,13 +103,24 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(at) // not every writer has deadlines
 	n, err := b.r.Read(p[:min(len(p), readPart)])
 	b.n += int64(n)
-	if over := b.n - freeBody - b.counted; over > 0 {
-		b.counted += over
-		if b.f.reading.Add(over) > b.f.cfg.BodyBudget {
-			return n, errBudget
-		}
+	if full := b.reserve(b.n); full != nil {
+		return n, full
 	}
 	return n, err
+}
+
+// reserve counts n bytes of this body, those counted before included, in the
+// budget for all.
+func (b *bodyReader) reserve(n int64) error {
+	over := n - freeBody - b.counted
+	if over <= 0 {
+		return nil
+	}
+	b.counted += over
+	if b.f.reading.Add(over) > b.f.cfg.BodyBudget {
+		return errBudget
+	}
+	return nil
 }
 
 // done takes the deadline back after a body that was read to its end: the

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
@@ -54,24 +55,55 @@ func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 }
 
 // encode makes the line for the process: the client's bytes but for the id and
-// the progress token. Nothing refers to the client's bytes then.
-func (k *call) encode(m *wire.Message) []byte {
+// the progress token. The request is used up.
+func (k *call) encode(req *upstream.Request) []byte {
+	m := &req.Msg
 	var idBuf, tokBuf [96]byte
-	id := wire.Edit{Span: m.ID, New: appendWireID(idBuf[:0], k.conn.part, k.n, k.id)}
-	grown := len(id.New) + cap(tokBuf)
-	dst := k.conn.hub.srv.cfg.Buffers.Get(len(m.Raw) + grown)[:0]
-	if k.token == nil {
-		dst = wire.Splice(dst, m.Raw, id)
-	} else {
+	edits := make([]wire.Edit, 0, 2)
+	edits = append(edits, wire.Edit{Span: m.ID, New: appendWireID(idBuf[:0], k.conn.part, k.n, k.id)})
+	if k.token != nil {
 		tok := append(appendRoute(append(tokBuf[:0], '"'), k.conn.part, k.n), '"')
-		edits := [2]wire.Edit{id, {Span: m.P.MetaToken, New: tok}}
+		edits = append(edits, wire.Edit{Span: m.P.MetaToken, New: tok})
 		if edits[1].Span.Start < edits[0].Span.Start {
 			edits[0], edits[1] = edits[1], edits[0]
 		}
-		dst = wire.Splice(dst, m.Raw, edits[:]...)
 	}
-	wire.OneLine(dst)
-	return dst
+	line := spliceInPlace(req.Buffer, m.Raw, edits)
+	if line == nil {
+		buffers := k.conn.hub.srv.cfg.Buffers
+		line = wire.Splice(buffers.Get(len(m.Raw) + 2*len(idBuf) + len(k.id))[:0], m.Raw, edits...)
+		buffers.Put(req.Buffer)
+	}
+	wire.OneLine(line)
+	return line
+}
+
+// spliceInPlace makes the edits within buffer, in which raw begins at the first
+// brace and behind which there is room: a large message is then held once. It
+// returns nil where that cannot be.
+func spliceInPlace(buffer, raw []byte, edits []wire.Edit) []byte {
+	at := bytes.IndexByte(buffer, '{')
+	grown := 0
+	for _, e := range edits {
+		more := len(e.New) - int(e.Span.End-e.Span.Start)
+		if more < 0 {
+			return nil
+		}
+		grown += more
+	}
+	if at < 0 || at+len(raw)+grown > cap(buffer) || &buffer[at] != &raw[0] {
+		return nil
+	}
+	line := buffer[at : at+len(raw)+grown]
+	from, to := len(raw), len(line)
+	for _, e := range slices.Backward(edits) { // from the end: nothing is overwritten before it has moved
+		to -= from - int(e.Span.End)
+		copy(line[to:], line[e.Span.End:from])
+		to -= len(e.New)
+		copy(line[to:], e.New)
+		from = int(e.Span.Start)
+	}
+	return line
 }
 
 // reply delivers the server's response with the client's own id.

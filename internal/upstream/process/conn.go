@@ -52,8 +52,7 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 	if c.hub.shared {
 		return c.startShared(k, req)
 	}
-	k.line = k.encode(&req.Msg)
-	c.hub.srv.cfg.Buffers.Put(req.Buffer)
+	k.line = k.encode(&req)
 	h := c.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,7 @@ func (h *hub) openOwn(init upstream.Request, reply, events upstream.Sink) (upstr
 	c := newConn(h, events)
 	c.can = readCapabilities(&init.Msg)
 	k := newCall(c, init, reply)
-	k.line = k.encode(&init.Msg)
+	k.line = k.encode(&init)
 	l := newLink(h)
 	defer close(l.begun)
 	if err := h.srv.launch(l); err != nil {

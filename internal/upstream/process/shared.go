@@ -40,8 +40,7 @@ func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error)
 		k.fail(upstream.Errorf(mcp.CodeInvalidParams, "tasks_shared", "tasks are not offered where sessions share a process"))
 		return k, nil
 	}
-	k.line = k.encode(&req.Msg)
-	c.hub.srv.cfg.Buffers.Put(req.Buffer)
+	k.line = k.encode(&req)
 	h.mu.Lock()
 	begin, err := c.queueLocked(k)
 	h.mu.Unlock()
