@@ -29,7 +29,8 @@ type proc struct {
 	say1 sync.Mutex // one caller of h at a time
 
 	mu      sync.Mutex
-	lines   []string // everything written
+	info    child.ExitInfo // of its end
+	lines   []string       // everything written
 	stopped bool
 }
 
@@ -98,12 +99,18 @@ func (p *proc) stop() bool {
 
 // die ends it unasked.
 func (p *proc) die(code int) {
+	p.mu.Lock()
+	p.info.Code = code // whoever tells of the end, run or this, tells the same
+	p.mu.Unlock()
 	if p.stop() {
-		p.exit(child.ExitInfo{Code: code})
+		p.exit()
 	}
 }
 
-func (p *proc) exit(info child.ExitInfo) {
+func (p *proc) exit() {
+	p.mu.Lock()
+	info := p.info
+	p.mu.Unlock()
 	p.say1.Lock()
 	defer p.say1.Unlock()
 	if p.h != nil {
@@ -118,7 +125,7 @@ func (p *proc) run() {
 		case line := <-p.in:
 			p.read(line)
 		case <-p.done:
-			p.exit(child.ExitInfo{})
+			p.exit()
 			return
 		}
 	}
