@@ -162,7 +162,7 @@ func readAccept(h http.Header) (takes live.Takes, ok bool) {
 	if accept == "" {
 		return live.TakesBoth, true
 	}
-	js, ev := quality(accept, "application", "json"), quality(accept, "text", "event-stream")
+	js, ev := allows(accept, "application", "json"), allows(accept, "text", "event-stream")
 	switch {
 	case js && ev:
 		return live.TakesBoth, true
@@ -174,9 +174,9 @@ func readAccept(h http.Header) (takes live.Takes, ok bool) {
 	return 0, false
 }
 
-// quality tells whether the most specific range of an Accept header that fits
+// allows tells whether the most specific range of an Accept header that fits
 // a media type allows it (RFC 9110, section 12.5.1).
-func quality(accept, typ, sub string) bool {
+func allows(accept, typ, sub string) bool {
 	best, allowed := 0, false
 	for part := range strings.SplitSeq(accept, ",") {
 		media, params, _ := strings.Cut(part, ";")

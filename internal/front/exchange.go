@@ -33,7 +33,6 @@ type exchange struct {
 	b        *live.Backend
 	sess     *live.Session
 	id       []byte // of the request; nil for a batch
-	body     []byte // of a POST
 	takes    live.Takes
 	revision mcp.Revision
 	batch    bool

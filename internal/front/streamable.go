@@ -55,7 +55,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		f.fail(w, nil, err)
 		return
 	}
-	x := &exchange{f: f, w: w, r: r, b: b, takes: takes, body: body}
+	x := &exchange{f: f, w: w, r: r, b: b, takes: takes}
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return
@@ -75,7 +75,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		f.fail(w, errorID(&msg, nil), refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session",
 			"the header Mcp-Session-Id is missing; it comes with the answer to initialize"))
 	default:
-		f.message(x, sess, msg)
+		f.message(x, sess, msg, body)
 	}
 }
 
@@ -120,7 +120,7 @@ func checkVersion(msg *wire.Message, h http.Header) error {
 }
 
 // message passes one message of a session on.
-func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
+func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body []byte) {
 	req := upstream.NewRequest(msg)
 	req.Header = x.r.Header
 	if msg.Kind != wire.Request {
@@ -132,7 +132,7 @@ func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message) {
 		return
 	}
 	x.id = bytes.Clone(msg.Bytes(msg.ID)) // the message is its receiver's from now on
-	req.Buffer = x.body
+	req.Buffer = body
 	reader, err := sess.Call(x.takes, []upstream.Request{req})
 	if err != nil { // it was not sent
 		f.fail(x.w, x.id, err)

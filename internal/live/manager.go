@@ -233,8 +233,9 @@ func (s *Session) Register(ctx context.Context) error {
 		s.armLocked()
 	}
 	s.mu.Unlock()
-	s.m.cfg.Log.Info("session opened", "session", s.Hash(), "server", s.backend.Name, "transport", string(s.transport), "revision", string(rec.Revision))
-	if ended { // meanwhile, and too early to find what was entered here
+	if !ended {
+		s.m.cfg.Log.Info("session opened", "session", s.Hash(), "server", s.backend.Name, "transport", string(s.transport))
+	} else { // meanwhile, and too early to find what was entered here
 		s.m.remove(s, upstream.ErrClosed)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()

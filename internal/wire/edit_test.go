@@ -172,23 +172,3 @@ func TestRemove(t *testing.T) {
 		}
 	}
 }
-
-func TestElements(t *testing.T) {
-	raw := []byte(` [ 1, "a,]" ,[2,[3]],{"b":[4]} ]`)
-	spans, ok := Elements(raw)
-	var got []string
-	for _, s := range spans {
-		got = append(got, string(s.Of(raw)))
-	}
-	if want := `1|"a,]"|[2,[3]]|{"b":[4]}`; !ok || strings.Join(got, "|") != want {
-		t.Errorf("got %q, %v, want %s", got, ok, want)
-	}
-	if spans, ok := Elements([]byte(`[ ]`)); !ok || len(spans) != 0 {
-		t.Errorf("empty array: %v, %v", spans, ok)
-	}
-	for _, in := range []string{``, `{}`, `"[]"`, `null`, `[`, `[1`, `[1,]`, `[1 2]`} {
-		if _, ok := Elements([]byte(in)); ok {
-			t.Errorf("%s is taken for an array", in)
-		}
-	}
-}

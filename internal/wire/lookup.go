@@ -88,13 +88,6 @@ func Remove(raw []byte, path ...string) []byte {
 	return Splice(make([]byte, 0, len(raw)-(to-from)), raw, Edit{Span: span(from, to)})
 }
 
-// Elements returns the spans of the elements of an array. raw is one valid JSON
-// text; the result is false if it is no array, and may be for other bytes.
-func Elements(raw []byte) ([]Span, bool) {
-	spans, end := elements(raw, skipSpace(raw, 0))
-	return spans, end >= 0
-}
-
 // elements reads the array at i and returns the position after it, or a fault.
 func elements(raw []byte, i int) ([]Span, int) {
 	if at(raw, i) != '[' {
