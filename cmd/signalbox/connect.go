@@ -26,13 +26,13 @@ func (c *connectCmd) run(ctx context.Context, std streams) error {
 	if err == nil {
 		err = c.check()
 	}
-	header, forward, headerErr := c.headers()
+	header, headerErr := c.headers()
 	switch {
 	case err != nil:
 		return usageError{err}
 	case headerErr != nil:
 		return usageError{headerErr}
-	case len(forward) > 0:
+	case len(c.ForwardHeader) > 0:
 		return usageError{fmt.Errorf("--forward-header: a client on stdin has no headers")}
 	}
 	log := newLogger(std.err, c.LogLevel, c.LogFormat)

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/config"
 )
 
 // serveCmd holds the flags of serve. Each has an environment variable
 // SIGNALBOX_NAME; the flag wins.
 type serveCmd struct {
+	Config      string   `type:"path" placeholder:"FILE" help:"File with the servers and settings, YAML or JSON; flags and environment win over it."`
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for clients."`
 	AdminListen string   `placeholder:"ADDR" help:"Address for /metrics; off if empty."`
 	Isolation   string   `default:"auto" enum:"auto,session,shared" help:"A process for each session, or one shared by all: auto, session or shared."`
@@ -34,11 +36,13 @@ type serveCmd struct {
 	Drain                   time.Duration `default:"20s" help:"For calls in flight after SIGTERM."`
 
 	remoteFlags
+	OnLost string `default:"end" enum:"end,reinitialize" help:"When an HTTP server has lost a session: end it, or reinitialize it there."`
 	limitFlags
 
 	PublicURL     string   `placeholder:"URL" help:"The URL that clients use."`
 	AllowedHost   []string `placeholder:"NAME" help:"Host names to allow beside loopback names and IP addresses; repeatable."`
 	AllowedOrigin []string `placeholder:"ORIGIN" help:"Origins of browser pages to allow beside loopback ones; repeatable."`
+	TrustedProxy  []string `placeholder:"CIDR" help:"Addresses of proxies whose X-Forwarded headers are believed; repeatable."`
 	Insecure      bool     `help:"Allow a listener beyond loopback although there is no authorization."`
 	StateKeyFile  string   `type:"path" placeholder:"FILE" help:"Key for what signalbox signs (event ids), at least 32 bytes; random at each start if not set."`
 	LogLevel      string   `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
@@ -46,9 +50,8 @@ type serveCmd struct {
 
 	Command []string `arg:"" optional:"" passthrough:"" help:"The server's command and its arguments, or its URL."`
 
-	url     *url.URL    // of an HTTP server
-	header  http.Header // for it
-	forward []string    // and those of the client's request that are passed on
+	file    *config.File   // nil without --config
+	proxies []netip.Prefix // of --trusted-proxy
 }
 
 // size is a number of bytes: 4MiB, 64KiB, 1GiB or plain bytes.
@@ -75,24 +78,38 @@ func (s *size) UnmarshalText(text []byte) error {
 // maxMessageCap: positions within a message are 32 bits wide.
 const maxMessageCap = size(2 << 30)
 
-// check finds what is wrong with the settings before anything is started.
-func (c *serveCmd) check() error {
+// check finds what is wrong with the settings before anything is started, and
+// returns the servers.
+func (c *serveCmd) check() ([]spec, error) {
 	if len(c.Command) > 0 && c.Command[0] == "--" {
 		c.Command = c.Command[1:]
 	}
-	if len(c.Command) == 0 {
-		return errors.New("no server; write signalbox serve [flags] -- COMMAND and its arguments, or a URL")
+	specs, err := c.servers()
+	if err == nil {
+		err = c.checkSettings()
 	}
-	if err := c.checkServer(); err != nil {
-		return err
+	return specs, err
+}
+
+func (c *serveCmd) servers() ([]spec, error) {
+	switch {
+	case len(c.Command) == 0 && c.file == nil:
+		return nil, errors.New("no server; write signalbox serve [flags] -- COMMAND and its arguments, or a URL, or --config FILE")
+	case len(c.Command) > 0 && c.file != nil:
+		return nil, errors.New("--config and a command or URL contradict each other; add the server to the file")
+	case c.file != nil:
+		if len(c.Env)+len(c.PassEnv)+len(c.Header)+len(c.ForwardHeader) > 0 || c.Cwd != "" || c.OnLost != "end" {
+			return nil, errors.New("--env, --pass-env, --cwd, --header, --forward-header and --on-lost are for a server on the command line; in a file they stand in its entry")
+		}
+		return c.fromFile(c.file)
 	}
+	s, err := c.lone()
+	return []spec{s}, err
+}
+
+func (c *serveCmd) checkSettings() error {
 	if c.Store != "memory:" && c.Store != "memory" {
 		return fmt.Errorf("--store: %q is not known; this version has memory: only", c.Store)
-	}
-	for _, kv := range c.Env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return fmt.Errorf("--env: %q is not K=V", kv)
-		}
 	}
 	if err := c.limitFlags.check(); err != nil {
 		return err
@@ -113,28 +130,6 @@ func (c *serveCmd) check() error {
 		return errors.New("--max-sessions and --max-processes must be at least 1, --max-sessions-per-principal at least 0")
 	}
 	return c.checkAddresses()
-}
-
-// checkServer tells a URL from a command, and settings of the one from those
-// of the other.
-func (c *serveCmd) checkServer() (err error) {
-	if c.header, c.forward, err = c.headers(); err != nil {
-		return err
-	}
-	if !isURL(c.Command[0]) {
-		if len(c.Header)+len(c.ForwardHeader) > 0 {
-			return errors.New("--header and --forward-header are for HTTP servers; this one is a command")
-		}
-		return nil
-	}
-	if len(c.Env)+len(c.PassEnv) > 0 || c.Cwd != "" || c.Isolation == "shared" {
-		return errors.New("--env, --pass-env, --cwd and --isolation are for commands; this server is a URL")
-	}
-	if len(c.Command) > 1 {
-		return fmt.Errorf("%q stands behind the URL; only one server can be named here", c.Command[1])
-	}
-	c.url, err = serverURL(c.Command[0])
-	return err
 }
 
 func (c *serveCmd) checkAddresses() error {
@@ -163,6 +158,17 @@ func (c *serveCmd) checkAddresses() error {
 		if h == "" || strings.ContainsAny(h, "/@ ") {
 			return fmt.Errorf("--allowed-host: %q is no host name; write mcp.example.com or mcp.example.com:8443", h)
 		}
+	}
+	c.proxies = nil
+	for _, text := range c.TrustedProxy {
+		p, err := netip.ParsePrefix(text)
+		if one, oneErr := netip.ParseAddr(text); oneErr == nil {
+			p, err = one.Prefix(one.BitLen())
+		}
+		if err != nil {
+			return fmt.Errorf("--trusted-proxy: %q is no address range; write 10.0.0.0/8 or 10.0.0.1", text)
+		}
+		c.proxies = append(c.proxies, p.Masked())
 	}
 	for _, o := range c.AllowedOrigin {
 		u, err := url.Parse(o)

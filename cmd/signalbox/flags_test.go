@@ -28,6 +28,7 @@ func TestWrongUsage(t *testing.T) {
 	if err := os.WriteFile(short, []byte("short\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	file := configFile(t, t.TempDir(), "mcpServers: {a: {command: cat}}")
 	for name, c := range map[string]struct {
 		args string
 		want []string
@@ -45,6 +46,11 @@ func TestWrongUsage(t *testing.T) {
 		"header of the protocol":    {"serve --header Mcp-Session-Id:x http://localhost/mcp", []string{"--header", "Mcp-Session-Id"}},
 		"header with unset name":    {"serve --header K:${SIGNALBOX_NOT_SET} http://localhost/mcp", []string{"--header K", "SIGNALBOX_NOT_SET"}},
 		"connect to no URL":         {"connect localhost", []string{"URL"}},
+		"file and command":          {"serve --config FILE -- cat", []string{"--config", "contradict"}},
+		"file and environment":      {"serve --config FILE --env K=V", []string{"--env", "entry"}},
+		"no such file":              {"serve --config /nowhere/at/all", []string{"/nowhere/at/all", "no such file"}},
+		"on-lost for a command":     {"serve --on-lost reinitialize -- cat", []string{"--on-lost", "HTTP servers"}},
+		"no address range":          {"serve --trusted-proxy ten -- cat", []string{"--trusted-proxy", "10.0.0.0/8"}},
 		"mistyped flag":             {"serve --listne x -- cat", []string{"--listne", `"--listen"`}},
 		"mistyped flag with value":  {"serve --max-sesions=3 -- cat", []string{"--max-sesions", `"--max-sessions"`}},
 		"mistyped after a good one": {"serve --insecure --isolaton shared cat", []string{`"--isolation"`}},
@@ -78,7 +84,7 @@ func TestWrongUsage(t *testing.T) {
 		"short key":                 {"serve --state-key-file " + short + " -- cat", []string{"--state-key-file", "32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := usage(t, strings.Fields(c.args)...)
+			got := usage(t, strings.Fields(strings.ReplaceAll(c.args, "FILE", file))...)
 			for _, want := range c.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("no %s in %q", want, got)

@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/config"
 )
 
 // Exit codes.
@@ -45,6 +47,7 @@ type streams struct {
 
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
+	Check   checkCmd   `cmd:"" help:"Check a configuration file, and start nothing: signalbox check --config FILE"`
 	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -57,28 +60,15 @@ type usageError struct{ error }
 // run is main without the process: it returns the exit code. forget gives the
 // signals back, so that a second one ends the process at once.
 func run(ctx context.Context, forget func(), args []string, std streams) int {
-	var grammar cli
-	code := -1
-	parser, err := kong.New(&grammar,
-		kong.Name("signalbox"),
-		kong.Description("A proxy for the Model Context Protocol: every message reaches exactly the session it belongs to."),
-		kong.DefaultEnvars("SIGNALBOX"),
-		kong.Writers(std.out, std.err),
-		kong.Exit(func(c int) { code = c }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
-	if err != nil {
-		fmt.Fprintf(std.err, "signalbox: %v\n", err)
-		return exitError
-	}
-	parsed, err := parser.Parse(args)
-	if code >= 0 { // --help has printed
+	grammar, parsed, code, err := parse(args, std)
+	var wrongFile config.Errors
+	switch {
+	case code >= 0: // --help has printed
 		return code
-	}
-	if err == nil {
-		err = strayFlag(parsed, grammar.Serve.Command)
-	}
-	if err != nil {
+	case errors.As(err, &wrongFile):
+		fmt.Fprintf(std.err, "signalbox: the configuration is wrong:\n%v\n", wrongFile)
+		return exitUsage
+	case err != nil:
 		fmt.Fprintf(std.err, "signalbox: %v\nsee: signalbox --help\n", err)
 		return exitUsage
 	}
@@ -86,12 +76,20 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		fmt.Fprintf(std.err, "signalbox: warning: %s\n", text)
 	}
 	switch parsed.Command() {
+	case "check":
+		err = grammar.Check.run(std)
 	case "connect <url>":
 		err = grammar.Connect.run(ctx, std)
 	case "version":
 		fmt.Fprintf(std.out, "signalbox %s\n", versionText())
 	default:
-		err = grammar.Serve.run(ctx, forget, std)
+		err = grammar.Serve.run(ctx, forget, std, func() (*serveCmd, error) {
+			again, _, _, err := parse(args, streams{strings.NewReader(""), io.Discard, io.Discard})
+			if err != nil {
+				return nil, err
+			}
+			return &again.Serve, nil
+		})
 	}
 	var usage usageError
 	switch {
@@ -103,6 +101,37 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		return exitError
 	}
 	return exitOK
+}
+
+// reparse reads flags, environment and file anew.
+type reparse func() (*serveCmd, error)
+
+// parse reads flags, environment and, for serve, the file. code is that of a
+// command which is done already, as --help, else -1.
+func parse(args []string, std streams) (grammar *cli, parsed *kong.Context, code int, err error) {
+	grammar, code = new(cli), -1
+	settings := new(fileSettings)
+	parser, err := kong.New(grammar,
+		kong.Name("signalbox"),
+		kong.Description("A proxy for the Model Context Protocol: every message reaches exactly the session it belongs to."),
+		kong.DefaultEnvars("SIGNALBOX"),
+		kong.Resolvers(settings),
+		kong.Writers(std.out, std.err),
+		kong.Exit(func(c int) { code = c }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return nil, nil, -1, err
+	}
+	parsed, err = parser.Parse(args)
+	switch {
+	case settings.err != nil:
+		err = settings.err
+	case err == nil:
+		err = strayFlag(parsed, grammar.Serve.Command)
+	}
+	grammar.Serve.file = settings.file
+	return grammar, parsed, code, err
 }
 
 func versionText() string {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/config"
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
 )
@@ -63,35 +62,36 @@ func serverURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// headers reads --header and --forward-header. Errors do not repeat values.
-func (f *remoteFlags) headers() (http.Header, []string, error) {
+// headers reads --header, and checks --forward-header. Errors do not repeat
+// values.
+func (f *remoteFlags) headers() (http.Header, error) {
 	h := make(http.Header)
 	for _, kv := range f.Header {
 		name, value, ok := strings.Cut(kv, ":")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
-			return nil, nil, fmt.Errorf("--header: write \"Name: value\"")
+			return nil, fmt.Errorf("--header: write \"Name: value\"")
 		}
 		value, err := config.Expand(strings.TrimSpace(value), os.LookupEnv)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--header %s: %w", name, err)
+			return nil, fmt.Errorf("--header %s: %w", name, err)
 		}
 		if wrong := config.CheckHeader(name, value); wrong != "" {
-			return nil, nil, fmt.Errorf("--header %s: %s", name, wrong)
+			return nil, fmt.Errorf("--header %s: %s", name, wrong)
 		}
 		h.Add(name, value)
 	}
 	for _, name := range f.ForwardHeader {
 		if wrong := config.CheckHeader(name, ""); wrong != "" {
-			return nil, nil, fmt.Errorf("--forward-header %s: %s", name, wrong)
+			return nil, fmt.Errorf("--forward-header %s: %s", name, wrong)
 		}
 	}
-	return h, f.ForwardHeader, nil
+	return h, nil
 }
 
 // newRemote makes the server behind a URL, whichever transport it turns out to
 // speak.
-func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) upstream.Server {
+func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) *remote.Server {
 	var server *remote.Server
 	cfg.Version, cfg.Log = versionText(), log
 	cfg.Legacy = process.New(process.Config{

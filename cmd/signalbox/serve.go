@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,9 +24,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/session"
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
-	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
 )
 
 const (
@@ -40,8 +36,9 @@ const (
 	stopTime     = 10 * time.Second // for processes to end, a little over the two graces
 )
 
-func (c *serveCmd) run(ctx context.Context, forget func(), std streams) error {
-	if err := c.check(); err != nil {
+func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again reparse) error {
+	specs, err := c.check()
+	if err != nil {
 		return usageError{err}
 	}
 	key, err := c.stateKey()
@@ -53,9 +50,7 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams) error {
 		rand.Read(key) // never fails (crypto/rand, Go 1.24)
 	}
 	log := newLogger(std.err, c.LogLevel, c.LogFormat)
-	if mayAsk(c.Command) {
-		log.Warn("npx may wait for an answer before it downloads; add -y")
-	}
+	c.warn(specs, log)
 	// Addresses first: nothing is started for a process that cannot serve.
 	listeners, err := listen(c.Listen, log)
 	if err != nil {
@@ -69,50 +64,51 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams) error {
 		}
 		defer adminListener.Close()
 	}
-	a, err := c.build(key, log)
+	a, err := c.build(specs, key, log)
 	if err != nil {
 		return err
 	}
 	gcpace.Start(gcSlack)
-	announce(std.err, a.name, c.publicBase(listeners[0]), adminListener)
+	announce(std.err, names(specs), c.publicBase(listeners[0]), adminListener)
+	if c.Config != "" {
+		stop := a.watch(c, again)
+		defer stop()
+	}
 	return a.serve(ctx, forget, listeners, adminListener)
 }
 
 // app is everything that runs.
 type app struct {
-	name       string
 	drain      time.Duration
 	log        *slog.Logger
 	supervisor *child.Supervisor
-	server     upstream.Server
+	processes  *process.Metrics
 	store      session.Store
 	live       *live.Manager
 	front      *front.Front
+	showStderr bool     // to clients, in errors
 	buffers    buf.Pool // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
+
+	mu      sync.Mutex
+	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(key []byte, log *slog.Logger) (*app, error) {
+func (c *serveCmd) build(specs []spec, key []byte, log *slog.Logger) (*app, error) {
 	reg := prometheus.NewRegistry()
-	processes, sessions := process.NewMetrics(), live.NewMetrics()
+	sessions := live.NewMetrics()
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure, processes: process.NewMetrics(), store: session.NewMemory()}
 	requests := front.NewMetrics(sessions.Streams)
-	reg.MustRegister(processes, sessions, requests,
+	reg.MustRegister(a.processes, sessions, requests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	sup, err := child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log})
-	if err != nil {
+	var err error
+	if a.supervisor, err = child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log}); err != nil {
 		return nil, err
 	}
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "signalbox_processes", Help: "Server processes, those that are stopping counted."},
-		func() float64 { return float64(sup.Running()) }))
+		func() float64 { return float64(a.supervisor.Running()) }))
 
-	a := &app{name: serverName(c.Command), drain: c.Drain, log: log, supervisor: sup, store: session.NewMemory()}
-	if c.url != nil {
-		a.name = hostName(c.url)
-		a.server = newRemote(c.remoteConfig(a.name), processes, log.With("server", a.name))
-	} else {
-		a.server = process.New(c.processConfig(a.name, sup, processes, &a.buffers, log))
-	}
 	a.live = live.NewManager(live.Config{Limits: c.limits(), Store: a.store, Key: key, Metrics: sessions, Log: log})
 	var public *url.URL
 	if c.PublicURL != "" {
@@ -120,12 +116,12 @@ func (c *serveCmd) build(key []byte, log *slog.Logger) (*app, error) {
 	}
 	g := guard.New(c.AllowedHost, c.AllowedOrigin, public, log)
 	a.front = front.New(front.Config{
-		Backends: []*live.Backend{{Name: a.name, Server: a.server}}, Live: a.live,
-		MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(c.MaxMessage)), Keepalive: c.Keepalive, Buffers: &a.buffers,
-		WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
-		PublicURL: public, Guard: g, Log: log, Metrics: requests,
+		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
+		Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
+		PublicURL: public, Proxies: c.proxies, Guard: g, Log: log, Metrics: requests,
 	})
-	a.admin = admin.Handler(reg, g)
+	a.offer(specs)
+	a.admin = admin.Handler(reg, g, a.states)
 	return a, nil
 }
 
@@ -134,32 +130,6 @@ func (c *serveCmd) limits() live.Limits {
 	l.Idle, l.MaxAge = c.SessionIdle, c.SessionMaxAge
 	l.MaxSessions, l.MaxPerPrincipal = c.MaxSessions, c.MaxSessionsPerPrincipal
 	return l
-}
-
-func (c *serveCmd) remoteConfig(name string) remote.Config {
-	return remote.Config{
-		Name: name, URL: c.url, Header: c.header, ForwardHeaders: c.forward,
-		StartTimeout: c.StartTimeout, CallTimeout: c.CallTimeout, CallLimit: c.CallLimit, MaxMessage: int(c.MaxMessage),
-	}
-}
-
-func (c *serveCmd) processConfig(name string, sup *child.Supervisor, m *process.Metrics, buffers *buf.Pool, log *slog.Logger) process.Config {
-	set := make(map[string]string)
-	for _, kv := range c.Env {
-		k, v, _ := strings.Cut(kv, "=")
-		set[k] = v
-	}
-	log = log.With("server", name)
-	spec := child.Spec{
-		Name: name, Args: c.Command, Env: child.BaseEnv(os.Environ(), c.PassEnv, set), Dir: c.Cwd,
-		MaxLine: int(c.MaxMessage), Buffers: buffers,
-	}
-	return process.Config{
-		Name: name, Shared: c.Isolation == "shared",
-		Start:        func(h child.Handler) (process.Pipe, error) { return sup.Start(spec, h) },
-		StartTimeout: c.StartTimeout, CallTimeout: c.CallTimeout, CallLimit: c.CallLimit,
-		MaxMessage: int(c.MaxMessage), ShowStderr: !c.Insecure, Version: versionText(), Buffers: buffers, Log: log, Metrics: m,
-	}
 }
 
 // serve runs until ctx is over, then drains.
@@ -210,7 +180,7 @@ func (a *app) stop(server, adminServer *http.Server) {
 		_ = server.Close()
 	}
 	cancel()
-	a.server.Close()
+	a.retireAll()
 	stop, cancel := context.WithTimeout(context.Background(), stopTime)
 	if err := a.supervisor.Close(stop); err != nil {
 		a.log.Warn("processes did not stop in time and were killed", "err", err)
@@ -222,65 +192,9 @@ func (a *app) stop(server, adminServer *http.Server) {
 	_ = adminServer.Close()
 }
 
-// listen binds addr. A loopback address is bound in both families where both
-// exist, for a client may resolve localhost to either.
-func listen(addr string, log *slog.Logger) ([]net.Listener, error) {
-	host, _, _ := net.SplitHostPort(addr)
-	if host == "localhost" {
-		host, addr = "127.0.0.1", strings.Replace(addr, "localhost", "127.0.0.1", 1)
-	}
-	first, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	list := []net.Listener{first}
-	if host != "127.0.0.1" {
-		return list, nil
-	}
-	_, port, _ := net.SplitHostPort(first.Addr().String())
-	second, err := net.Listen("tcp", net.JoinHostPort("::1", port))
-	if err != nil {
-		log.Debug("not listening on ::1", "err", err)
-		return list, nil
-	}
-	return append(list, second), nil
-}
-
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-}
-
 func (c *serveCmd) publicBase(l net.Listener) string {
 	if c.PublicURL != "" {
 		return strings.TrimSuffix(c.PublicURL, "/")
 	}
 	return "http://" + l.Addr().String()
-}
-
-// announce prints where clients find the server, and what to paste into their
-// configuration.
-func announce(w io.Writer, name, base string, adminListener net.Listener) {
-	snippet, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{name: map[string]string{"url": base + "/mcp"}}})
-	fmt.Fprintf(w, "signalbox serves %s\n  Streamable HTTP  %s/mcp\n  HTTP+SSE         %s/sse\n", name, base, base)
-	if adminListener != nil {
-		fmt.Fprintf(w, "  metrics          http://%s/metrics\n", adminListener.Addr())
-	}
-	fmt.Fprintf(w, "for a client's configuration:\n  %s\n", snippet)
-}
-
-func newLogger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // an enum of the flag
-	opts := &slog.HandlerOptions{Level: l}
-	if f, ok := w.(*os.File); format == "auto" && ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			format = "text"
-		}
-	}
-	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, opts))
-	}
-	return slog.New(slog.NewJSONHandler(w, opts))
 }

@@ -35,6 +35,8 @@ type Spec struct {
 	Env  []string // the complete environment, as made by BaseEnv
 	Dir  string   // working directory; empty: this process's
 
+	Quota *Quota // shared by the Specs of one server; nil: only the Supervisor's bound
+
 	MaxLine int // bytes of one stdout line without its end; 0 = 64 MiB
 	// QueueBytes bounds what waits for stdin; each line counts 64 bytes more than
 	// it has. 0 = 64 MiB and one line of MaxLine. A line above the bound is taken

@@ -46,6 +46,23 @@ func command(spec Spec) (*exec.Cmd, error) {
 	}
 }
 
+// Find looks for the command as Start would, and starts nothing. Its error is a
+// *StartError.
+func (s Spec) Find() error {
+	cmd, err := command(s)
+	if err != nil {
+		return err
+	}
+	path := cmd.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.Dir, path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return &StartError{Server: s.Name, Command: s.Args[0], Err: errors.Unwrap(err)}
+	}
+	return nil
+}
+
 func hasSeparator(name string) bool {
 	return strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator)
 }

@@ -41,6 +41,12 @@ type Supervisor struct {
 	tracked map[int]int // pid → how many Waits of ours will reap it, or just did
 }
 
+// Quota bounds the processes of several Specs, beside the Supervisor's own bound.
+type Quota struct {
+	Max     int // above 0; those that are stopping count
+	running int // guarded by Supervisor.mu
+}
+
 // Options of a Supervisor. Logger is required.
 type Options struct {
 	MaxProcesses int // 0 = 128; those that are stopping count
@@ -93,7 +99,7 @@ func (s *Supervisor) Start(spec Spec, h Handler) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	wide, err := s.reserve()
+	wide, err := s.reserve(spec.Quota)
 	if errors.Is(err, errClosed) {
 		return nil, &StartError{Server: spec.Name, Command: spec.Args[0], Err: err}
 	}
@@ -117,7 +123,7 @@ func (s *Supervisor) Start(spec Spec, h Handler) (*Process, error) {
 		done:     make(chan struct{}),
 	}
 	if err := p.launch(wide); err != nil {
-		s.unreserve()
+		s.unreserve(spec.Quota)
 		return nil, startError(spec, cmd, err)
 	}
 	return p, nil
@@ -167,7 +173,7 @@ func (s *Supervisor) adopt(p *Process) {
 }
 
 // reserve takes a slot and says whether there are few enough for wide pipes.
-func (s *Supervisor) reserve() (wide bool, err error) {
+func (s *Supervisor) reserve(q *Quota) (wide bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -175,15 +181,27 @@ func (s *Supervisor) reserve() (wide bool, err error) {
 		return false, errClosed
 	case s.running >= s.max:
 		return false, fmt.Errorf("%w: %d are running or stopping", ErrTooMany, s.running)
+	case q != nil && q.running >= q.Max:
+		return false, fmt.Errorf("%w: %d of this server are running or stopping", ErrTooMany, q.running)
 	}
 	s.running++
+	if q != nil {
+		q.running++
+	}
 	return s.running <= wideProcesses, nil
 }
 
-func (s *Supervisor) unreserve() {
+func (s *Supervisor) unreserve(q *Quota) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unreserveLocked(q)
+}
+
+func (s *Supervisor) unreserveLocked(q *Quota) {
 	s.running--
+	if q != nil {
+		q.running--
+	}
 	s.checkIdleLocked()
 }
 
@@ -203,8 +221,7 @@ func (s *Supervisor) release(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.children, p)
-	s.running--
-	s.checkIdleLocked()
+	s.unreserveLocked(p.spec.Quota)
 }
 
 func (s *Supervisor) list() []*Process {

@@ -26,14 +26,17 @@ const leastRate = 16 << 10
 // freeBody is what a body may have outside the budget for all.
 const freeBody = 64 << 10
 
+func tooLarge(w http.ResponseWriter, limit int64) error {
+	w.Header().Set("Connection", "close")
+	return refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
+		"the body is larger than the limit of %d bytes (--max-message)", limit)
+}
+
 // readBody reads a whole body of at most limit bytes. A client has the read
 // timeout for each part, so that a slow one is let go but a big body is not.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_ []byte, err error) {
-	tooLarge := refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
-		"the body is larger than the limit of %d bytes (--max-message)", f.cfg.MaxMessage)
 	if r.ContentLength > limit {
-		w.Header().Set("Connection", "close")
-		return nil, tooLarge
+		return nil, tooLarge(w, limit)
 	}
 	src := &bodyReader{f: f, r: r.Body, control: http.NewResponseController(w), began: time.Now()}
 	defer func() { src.done(err) }()
@@ -45,8 +48,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
 		body = buf.Bytes()
 		if int64(len(body)) > limit {
-			w.Header().Set("Connection", "close")
-			return nil, tooLarge
+			return nil, tooLarge(w, limit)
 		}
 	}
 	if errors.Is(err, errBudget) {

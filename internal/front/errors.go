@@ -45,6 +45,8 @@ func refusalOf(err error) *refusal {
 		return refuse(http.StatusForbidden, mcp.CodeInvalidRequest, g.What, "%s", g)
 	case errors.Is(err, live.ErrNotFound), errors.Is(err, upstream.ErrClosed):
 		return refuse(http.StatusNotFound, mcp.CodeSessionNotFound, "session_not_found", "Session not found")
+	case errors.Is(err, live.ErrRetired):
+		return refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "%s", err)
 	case errors.Is(err, live.ErrSessionLimit):
 		return busy(http.StatusServiceUnavailable, "session_limit", err, 5)
 	case errors.Is(err, live.ErrPrincipalLimit):

@@ -65,6 +65,9 @@ func (x *exchange) run(reader *live.Reader) {
 			x.stream(reader, events)
 			return
 		case x.complete(events, over):
+			if wait := reader.RetryAfter(); wait != "" {
+				x.w.Header().Set("Retry-After", wait)
+			}
 			x.json(events)
 			return
 		case over:

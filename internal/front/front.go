@@ -7,6 +7,7 @@ import (
 	stdlog "log"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -22,15 +23,16 @@ import (
 
 // Config sets a Front up. All fields but PublicURL and Buffers are required.
 type Config struct {
-	Backends     []*live.Backend
+	Backends     []*live.Backend // to begin with; see SetBackends
 	Live         *live.Manager
-	MaxMessage   int64         // bytes of one body
-	Keepalive    time.Duration // between comments on a quiet stream
-	WriteTimeout time.Duration // for each write to a client
-	ReadTimeout  time.Duration // for each part of a body
-	BodyBudget   int64         // bytes of all bodies that are being read
-	Buffers      *buf.Pool     // for large bodies; nil: none are reused
-	PublicURL    *url.URL      // nil: none
+	MaxMessage   int64          // bytes of one body
+	Keepalive    time.Duration  // between comments on a quiet stream
+	WriteTimeout time.Duration  // for each write to a client
+	ReadTimeout  time.Duration  // for each part of a body
+	BodyBudget   int64          // bytes of all bodies that are being read
+	Buffers      *buf.Pool      // for large bodies; nil: none are reused
+	PublicURL    *url.URL       // nil: none
+	Proxies      []netip.Prefix // peers whose forwarded headers are believed
 	Guard        *guard.Guard
 	Log          *slog.Logger
 	Metrics      *Metrics
@@ -69,32 +71,20 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 // Front serves clients. It is an http.Handler.
 type Front struct {
 	cfg      Config
-	backends map[string]*live.Backend
+	backends atomic.Pointer[backends]
 	prefix   string       // path of the public URL, without a slash at the end
 	reading  atomic.Int64 // bytes of bodies that are being read
 }
 
 // New makes the handler.
 func New(cfg Config) *Front {
-	f := &Front{cfg: cfg, backends: make(map[string]*live.Backend)}
-	for _, b := range cfg.Backends {
-		f.backends[b.Name] = b
-	}
+	f := &Front{cfg: cfg}
+	f.SetBackends(cfg.Backends)
 	if cfg.PublicURL != nil {
 		f.prefix = strings.TrimSuffix(cfg.PublicURL.EscapedPath(), "/")
 	}
 	return f
 }
-
-// endpoint is what a path leads to.
-type endpoint uint8
-
-const (
-	noEndpoint endpoint = iota
-	endpointMCP
-	endpointSSE
-	endpointMessages
-)
 
 const anonymous = "anonymous" // the principal where authorization is off
 
@@ -149,43 +139,6 @@ func (f *Front) ready(w http.ResponseWriter) {
 		return
 	}
 	f.writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
-}
-
-// route finds server and endpoint of a path. base is the path before the
-// endpoint. A lone server is at the root too.
-func (f *Front) route(path string) (b *live.Backend, what endpoint, base string, err error) {
-	name, rest := "", path
-	if after, ok := strings.CutPrefix(path, "/servers/"); ok {
-		name, rest, _ = strings.Cut(after, "/")
-		base, rest = "/servers/"+name, "/"+rest
-		b = f.backends[name]
-	} else if len(f.cfg.Backends) == 1 {
-		b = f.cfg.Backends[0]
-	}
-	switch rest {
-	case "/mcp":
-		what = endpointMCP
-	case "/sse":
-		what = endpointSSE
-	case "/messages", "/message":
-		what = endpointMessages
-	}
-	if b != nil && what != noEndpoint {
-		return b, what, base, nil
-	}
-	return nil, noEndpoint, "", refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "nothing is served at this path; try %s", strings.Join(f.Paths(), ", "))
-}
-
-// Paths are those at which servers are found.
-func (f *Front) Paths() []string {
-	if len(f.cfg.Backends) == 1 {
-		return []string{"/mcp", "/sse"}
-	}
-	var paths []string
-	for _, b := range f.cfg.Backends {
-		paths = append(paths, "/servers/"+b.Name+"/mcp", "/servers/"+b.Name+"/sse")
-	}
-	return paths
 }
 
 // singles are headers that may be repeated only with one value: two parties

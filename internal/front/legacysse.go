@@ -36,7 +36,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 	gauge.Inc()
 	defer gauge.Dec()
 	// A reference with an absolute path: right behind any host name and TLS.
-	endpoint := f.prefix + base + "/messages?session_id=" + url.QueryEscape(sess.ID())
+	endpoint := f.publicPrefix(r) + base + "/messages?session_id=" + url.QueryEscape(sess.ID())
 	first := sse.AppendEvent(nil, "", "endpoint", []byte(endpoint))
 	err = follow(x, reader, nil, first, func(live.Event) string { return "" })
 	reader.Close()
@@ -63,7 +63,7 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 		return
 	}
 	sess, missing := f.cfg.Live.Find(r.Context(), b, session.LegacySSE, id, anonymous)
-	limit := f.cfg.MaxMessage
+	limit := f.maxMessage(b)
 	if missing != nil {
 		limit = min(limit, echoLimit)
 	}

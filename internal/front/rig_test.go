@@ -59,6 +59,7 @@ type rig struct {
 	reg     *prometheus.Registry
 	log     *bytes.Buffer
 	client  *http.Client
+	front   *Front
 	server  *http.Server
 	listen  *memListener
 	settle  func() // waits until all is quiet
@@ -112,6 +113,7 @@ func newRig(t testing.TB, s setup) *rig {
 		Backends: backends, Live: r.live, MaxMessage: maxMessage, BodyBudget: bodyBudget, Buffers: &r.buffers, Keepalive: s.keepalive, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Guard: guard.New(s.hosts, s.origins, public, log), Log: quiet, Metrics: requests,
 	})
+	r.front = f
 	r.listen = newMemListener()
 	r.server = f.HTTPServer(quiet)
 	served := make(chan struct{})

@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 
 	"github.com/signalbox-mcp/signalbox/internal/live"
@@ -40,7 +41,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	}
 	var sess *live.Session
 	var missing error // set where the session header leads nowhere
-	limit := f.cfg.MaxMessage
+	limit := f.maxMessage(b)
 	if id := r.Header.Get(mcp.HeaderSession); id != "" {
 		sess, missing = f.cfg.Live.Find(r.Context(), b, session.Streamable, id, anonymous)
 		if missing != nil {
@@ -151,6 +152,10 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	req := upstream.NewRequest(msg)
 	req.Header = x.r.Header
 	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, req)
+	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
+		x.b = now
+		sess, reader, err = f.cfg.Live.Open(x.b, anonymous, x.takes, req)
+	}
 	if err != nil {
 		f.fail(x.w, id, err)
 		return

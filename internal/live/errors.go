@@ -13,6 +13,7 @@ var (
 	ErrNotFound       = errors.New("session not found")
 	ErrSessionLimit   = errors.New("too many sessions (--max-sessions)")
 	ErrPrincipalLimit = errors.New("too many sessions of one principal (--max-sessions-per-principal)")
+	ErrRetired        = errors.New("this server is no longer offered")
 	ErrDraining       = errors.New("signalbox is shutting down")
 	ErrPosition       = errors.New("the Last-Event-ID is none of this session, or its events are no longer held")
 	ErrCalls          = errors.New("too many calls in flight in this session")
@@ -38,6 +39,10 @@ var (
 
 // errAbandoned ends the oldest of too many calls whose clients left.
 var errAbandoned = upstream.Errorf(mcp.CodeServer, "abandoned", "the client left too many calls behind; this was the oldest")
+
+// errRefusedStart is what is known of a server that answered initialize with an
+// error; its text is for the client alone.
+var errRefusedStart = upstream.Errorf(mcp.CodeInternal, "refused", "the server answered initialize with an error")
 
 // sessionOver is what open calls are told when their session ends.
 func sessionOver(reason error) error {

@@ -28,7 +28,7 @@ func (s *Session) usedLocked() {
 // storeUseLocked tells the store, at most once in a tenth of the idle time;
 // the record lives longer by two of these.
 func (s *Session) storeUseLocked(now time.Time) {
-	if !s.registered || s.ended || now.Sub(s.lastStored) <= s.m.cfg.Idle/10 {
+	if !s.registered || s.ended || now.Sub(s.lastStored) <= s.idle()/10 {
 		return
 	}
 	s.lastStored = now
@@ -40,9 +40,9 @@ func (s *Session) storeUseLocked(now time.Time) {
 func (s *Session) armLocked() {
 	d := time.Until(s.lastUse.Add(s.idleLocked()))
 	if s.busyLocked() {
-		d = min(s.m.cfg.Idle/2, s.idleLocked()) // look again, and keep the record alive
+		d = min(s.idle()/2, s.idleLocked()) // look again, and keep the record alive
 	}
-	if age := s.m.cfg.MaxAge; age > 0 {
+	if age := s.maxAge(); age > 0 {
 		d = min(d, time.Until(s.created.Add(age)))
 	}
 	d = max(d, time.Millisecond)
@@ -70,9 +70,9 @@ func (s *Session) shakenLocked() bool {
 // idleLocked is shorter until the client has finished the handshake.
 func (s *Session) idleLocked() time.Duration {
 	if !s.shakenLocked() {
-		return min(s.m.cfg.Handshake, s.m.cfg.Idle)
+		return min(s.m.cfg.Handshake, s.idle())
 	}
-	return s.m.cfg.Idle
+	return s.idle()
 }
 
 func (s *Session) expire() {
@@ -84,7 +84,7 @@ func (s *Session) expire() {
 	now := time.Now()
 	var reason error
 	switch {
-	case s.m.cfg.MaxAge > 0 && now.Sub(s.created) >= s.m.cfg.MaxAge:
+	case s.maxAge() > 0 && now.Sub(s.created) >= s.maxAge():
 		reason = errMaxAge
 	case s.busyLocked():
 		s.storeUseLocked(now)

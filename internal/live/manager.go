@@ -51,12 +51,6 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Backend is one server with its name.
-type Backend struct {
-	Name   string
-	Server upstream.Server
-}
-
 // Manager holds the sessions of this process.
 type Manager struct {
 	cfg    Config
@@ -73,6 +67,8 @@ type Manager struct {
 	sessions     map[tableKey]*Session
 	all          map[*Session]struct{} // also those not yet registered
 	gone         sync.Cond             // a session left all; uses mu
+
+	closing sync.WaitGroup // servers of retired backends
 }
 
 type tableKey struct {
@@ -104,6 +100,9 @@ func (m *Manager) reserve(s *Session) error {
 		return ErrSessionLimit
 	case m.cfg.MaxPerPrincipal > 0 && m.perPrincipal[s.principal] >= m.cfg.MaxPerPrincipal:
 		return ErrPrincipalLimit
+	}
+	if err := s.backend.reserveLocked(s.principal); err != nil {
+		return err
 	}
 	m.slots++
 	m.perPrincipal[s.principal]++
@@ -220,7 +219,7 @@ func (s *Session) Register(ctx context.Context) error {
 		at := c.State()
 		rec.Upstream, rec.UpstreamSession, rec.UpstreamRevision = at.Address, at.Session, at.Revision
 	}
-	if err := s.m.cfg.Store.Create(ctx, rec, s.m.cfg.Idle+s.m.cfg.Idle/5); err != nil {
+	if err := s.m.cfg.Store.Create(ctx, rec, s.idle()+s.idle()/5); err != nil {
 		s.end(err)
 		return err
 	}
@@ -266,8 +265,9 @@ func (m *Manager) Find(ctx context.Context, b *Backend, t session.Transport, id,
 	return nil, ErrNotFound
 }
 
-// remove takes an ended session out of every table. Idempotent.
-func (m *Manager) remove(s *Session, reason error) {
+// remove takes an ended session out of every table. Idempotent: first is true
+// once.
+func (m *Manager) remove(s *Session, reason error) (first bool) {
 	s.mu.Lock()
 	registered := s.registered
 	s.mu.Unlock()
@@ -290,4 +290,5 @@ func (m *Manager) remove(s *Session, reason error) {
 		m.cfg.Metrics.closed(s.backend.Name, s.transport)
 		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "why", reason.Error())
 	}
+	return counted
 }

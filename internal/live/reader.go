@@ -107,6 +107,14 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	return events, st.ended, nil
 }
 
+// RetryAfter is what the server asked a refused call to wait, as its header of
+// that name says it; "" if it did not.
+func (r *Reader) RetryAfter() string {
+	r.st.s.mu.Lock()
+	defer r.st.s.mu.Unlock()
+	return r.st.retryAfter
+}
+
 // Close leaves the stream. Calls that are still open go on without a reader
 // (leaving is no cancel in the handshake era), but only so many of a session.
 func (r *Reader) Close() {

@@ -254,10 +254,14 @@ func (s *Session) end(reason error) {
 		s.timer.Stop()
 	}
 	s.mu.Unlock()
-	s.m.remove(s, reason)
+	first := s.m.remove(s, reason)
+	s.m.failed(s.backend, reason)
 	s.tellListener()
 	if conn != nil {
 		conn.End(sessionOver(reason)) // open calls get their errors now
+	}
+	if first {
+		s.m.release(s.backend, s.principal)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -90,15 +90,30 @@ func (c *callSink) End(reason error) {
 		if errors.Is(reason, upstream.ErrLost) && c.method != mcp.Initialize {
 			c.st.lost++
 		}
+		var e *upstream.Error
+		if errors.As(reason, &e) {
+			c.st.retryAfter = e.RetryAfter
+		}
 		cut = c.st.appendLocked(upstream.ErrorReply(c.id, reason), reply)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
+	replied := c.replied
 	abandoned := c.method == mcp.Initialize && s.abandoned
 	s.closeCallLocked(c)
 	s.mu.Unlock()
 	s.delivered(cut && c.st.own)
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
 	s.m.callEnded()
+	switch {
+	case c.method != mcp.Initialize:
+		return
+	case failedStart && replied:
+		s.m.failed(s.backend, errRefusedStart)
+	case failedStart:
+		s.m.failed(s.backend, reason)
+	default:
+		s.m.worked(s.backend)
+	}
 	switch {
 	case abandoned:
 		s.end(errGone)

@@ -46,23 +46,24 @@ func kindOf(f *upstream.Frame) kind {
 // Stream is the answer to one POST, or a session's own stream (number 0): a
 // bounded log of events which a Reader follows. Guarded by Session.mu.
 type Stream struct {
-	s       *Session
-	n       uint64
-	takes   Takes
-	own     bool // the session's own stream: lives as long as the session
-	log     []Event
-	dropped uint64 // events no longer held: log[0] has position dropped+1
-	size    int    // bytes in log
-	sent    uint64 // the last position that a Reader was handed; one that leaves gives back what it had not written
-	sinks   []*callSink
-	ended   bool
-	keep    bool // a client got an event id of it, so it can be resumed
-	opened  bool // a client got an event id of it, even if the session has ended since
-	lost    int  // error replies in log because the server has lost the session
-	reader  *Reader
-	rank    rank               // changed under shelf.mu, too
-	place   *list.Element      // in the shelf; guarded by shelf.mu
-	queued  map[mcp.Method]int // list changes that wait for a reader, coalesced
+	s          *Session
+	n          uint64
+	takes      Takes
+	own        bool // the session's own stream: lives as long as the session
+	log        []Event
+	dropped    uint64 // events no longer held: log[0] has position dropped+1
+	size       int    // bytes in log
+	sent       uint64 // the last position that a Reader was handed; one that leaves gives back what it had not written
+	sinks      []*callSink
+	ended      bool
+	keep       bool   // a client got an event id of it, so it can be resumed
+	opened     bool   // a client got an event id of it, even if the session has ended since
+	retryAfter string // of the server's refusal to the call, if it had one
+	lost       int    // error replies in log because the server has lost the session
+	reader     *Reader
+	rank       rank               // changed under shelf.mu, too
+	place      *list.Element      // in the shelf; guarded by shelf.mu
+	queued     map[mcp.Method]int // list changes that wait for a reader, coalesced
 }
 
 func (st *Stream) last() uint64 { return st.dropped + uint64(len(st.log)) }

@@ -27,8 +27,10 @@ type Error struct {
 	Code    int    // JSON-RPC error code
 	Reason  string // short word for error.data.reason and metrics
 	Message string
-	Status  int   // of an HTTP server's answer, where that is what failed; else 0
-	Err     error // may be nil
+	Status  int // of an HTTP server's answer, where that is what failed; else 0
+	// RetryAfter is the header of that name in the answer, "" if there was none.
+	RetryAfter string
+	Err        error // may be nil
 }
 
 func (e *Error) Error() string { return e.Message }

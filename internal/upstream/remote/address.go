@@ -260,3 +260,21 @@ func (a *addresses) close() {
 		x.pool.Close()
 	}
 }
+
+// AddressState is one address of a server.
+type AddressState struct {
+	Address  string // scheme://ip:port
+	Down     bool   // it could not be connected to, and is probed
+	Sessions int    // of this process
+}
+
+// Addresses are those that are known by now: none before the first session.
+func (s *Server) Addresses() []AddressState {
+	s.addrs.mu.Lock()
+	defer s.addrs.mu.Unlock()
+	list := make([]AddressState, len(s.addrs.list))
+	for i, a := range s.addrs.list {
+		list[i] = AddressState{a.key, a.down, a.sessions}
+	}
+	return list
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -118,7 +120,21 @@ func statusError(t target, resp *h1.Response, body []byte) error {
 		e = upstream.Errorf(mcp.CodeInternal, "http_status", "the server answered with HTTP %d%s", s, quoteBody(resp.ContentType, body))
 	}
 	e.Status = resp.Status
+	if resp.Status == 429 || resp.Status == 503 {
+		e.RetryAfter = retryAfter(resp.RetryAfter)
+	}
 	return e
+}
+
+// retryAfter is a Retry-After that may be passed on: seconds or a date.
+func retryAfter(v string) string {
+	if _, err := strconv.ParseUint(v, 10, 32); err == nil {
+		return v
+	}
+	if _, err := http.ParseTime(v); err == nil {
+		return v
+	}
+	return ""
 }
 
 // unreachable is for what could not be sent.

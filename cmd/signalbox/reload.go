@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lookEvery is how often the file is looked at. A change counts when two looks
+// see the same, so that no half-written file is read.
+const lookEvery = time.Second
+
+// fileStamp tells two states of a file apart. The file may be a symbolic link
+// that is pointed elsewhere, as that of a mounted ConfigMap is.
+type fileStamp struct {
+	info os.FileInfo
+	gone bool
+}
+
+func stamp(path string) fileStamp {
+	info, err := os.Stat(path)
+	return fileStamp{info, err != nil}
+}
+
+func (f fileStamp) same(o fileStamp) bool {
+	if f.gone || o.gone {
+		return f.gone == o.gone
+	}
+	return os.SameFile(f.info, o.info) && f.info.ModTime().Equal(o.info.ModTime()) && f.info.Size() == o.info.Size()
+}
+
+// watch reloads the servers when the file changes or SIGHUP comes.
+func (a *app) watch(began *serveCmd, again reparse) (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		loaded := stamp(began.Config)
+		seen := loaded
+		for {
+			select {
+			case <-end:
+				return
+			case <-hup:
+				loaded = stamp(began.Config)
+				a.reload(began, again)
+			case <-tick.C:
+				now := stamp(began.Config)
+				settled := now.same(seen)
+				seen = now
+				if settled && !now.same(loaded) {
+					loaded = now
+					a.reload(began, again)
+				}
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hup)
+		close(end)
+		wg.Wait()
+	}
+}
+
+// reload makes the servers of the file those that are offered. A file that is
+// wrong changes nothing.
+func (a *app) reload(began *serveCmd, again reparse) {
+	next, err := again()
+	var specs []spec
+	if err == nil {
+		specs, err = next.check()
+	}
+	if err == nil && next.file == nil {
+		err = errors.New("the file is no longer named")
+	}
+	if err != nil {
+		a.log.Error("configuration not reloaded, what was loaded before stays in force", "file", began.Config, "err", err)
+		return
+	}
+	next.warn(specs, a.log)
+	if fixed := restartNeeded(began, next); len(fixed) > 0 {
+		a.log.Warn("these settings have changed and need a restart", "settings", strings.Join(fixed, ", "))
+	}
+	changed := a.offer(specs)
+	a.log.Info("configuration reloaded", "file", began.Config, "servers", len(specs), "changed", changed)
+}
+
+// restartNeeded names the settings that differ and are not a server's.
+func restartNeeded(old, next *serveCmd) []string {
+	var list []string
+	x, y := reflect.ValueOf(*old), reflect.ValueOf(*next)
+	for i := range x.NumField() {
+		f := x.Type().Field(i)
+		switch {
+		case !f.IsExported(), f.Name == "SessionIdle", f.Name == "SessionMaxAge", f.Name == "Isolation", f.Name == "limitFlags":
+			continue // the defaults of servers
+		}
+		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			list = append(list, flagName(f.Name))
+		}
+	}
+	return list
+}
+
+// flagName is AdminListen as admin-listen.
+func flagName(field string) string {
+	var b strings.Builder
+	for i, c := range field {
+		if c >= 'A' && c <= 'Z' && i > 0 && !(field[i-1] >= 'A' && field[i-1] <= 'Z') {
+			b.WriteByte('-')
+		}
+		b.WriteRune(c)
+	}
+	return strings.ToLower(b.String())
+}
