@@ -96,8 +96,8 @@ func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) *r
 	cfg.Version, cfg.Log = versionText(), log
 	cfg.Legacy = process.New(process.Config{
 		Name: cfg.Name, What: "the server's event stream",
-		Start: func(h child.Handler) (process.Pipe, error) {
-			p, err := server.OpenPipe(h)
+		Start: func(h child.Handler, header http.Header) (process.Pipe, error) {
+			p, err := server.OpenPipe(h, header)
 			if err != nil {
 				return nil, err
 			}

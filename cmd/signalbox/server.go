@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"slices"
 
@@ -102,7 +103,7 @@ func (a *app) processConfig(s spec) process.Config {
 	}
 	return process.Config{
 		Name: s.Name, Shared: s.Isolation == "shared",
-		Start:        func(h child.Handler) (process.Pipe, error) { return a.supervisor.Start(program, h) },
+		Start:        func(h child.Handler, _ http.Header) (process.Pipe, error) { return a.supervisor.Start(program, h) },
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit,
 		MaxMessage: int(s.limits.MaxMessage), ShowStderr: a.showStderr, Version: versionText(), Buffers: &a.buffers,
 		Log: a.log.With("server", s.Name), Metrics: a.processes,

@@ -103,6 +103,9 @@ func (c *serveCmd) fromFile(f *config.File) ([]spec, error) {
 		if s.Isolation == "" {
 			s.Isolation = c.Isolation
 		}
+		if s.Era == "modern" {
+			return nil, fmt.Errorf("%s:%d: mcpServers.%s.era: this version speaks the handshake revisions only, up to 2025-11-25", f.Path, server.Line, server.Name)
+		}
 		if err := s.setLimits(server.Limits); err != nil {
 			return nil, fmt.Errorf("%s:%d: mcpServers.%s: %w", f.Path, server.Line, server.Name, err)
 		}

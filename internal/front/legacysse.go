@@ -10,7 +10,6 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/sse"
-	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -100,11 +99,11 @@ func (f *Front) legacyMessage(sess *live.Session, h http.Header, msg wire.Messag
 		return err
 	}
 	if msg.Kind == wire.Request {
-		return f.legacyRequest(sess, msg)
+		return f.legacyRequest(sess, h, msg)
 	}
 	err := checkBodyEra(&msg)
 	if err == nil {
-		err = sess.Send(upstream.NewRequest(msg))
+		err = sess.Send(newRequest(msg, h))
 	}
 	if err != nil {
 		return unanswerable(err)
@@ -112,15 +111,15 @@ func (f *Front) legacyMessage(sess *live.Session, h http.Header, msg wire.Messag
 	return nil
 }
 
-func (f *Front) legacyRequest(sess *live.Session, msg wire.Message) error {
+func (f *Front) legacyRequest(sess *live.Session, h http.Header, msg wire.Message) error {
 	id := bytes.Clone(msg.Bytes(msg.ID))
 	err := checkBodyEra(&msg)
 	switch {
 	case err != nil:
 	case isInitialize(&msg):
-		err = sess.Initialize(upstream.NewRequest(msg))
+		err = sess.Initialize(newRequest(msg, h))
 	default:
-		err = sess.CallOnOwn(upstream.NewRequest(msg))
+		err = sess.CallOnOwn(newRequest(msg, h))
 	}
 	if err == nil || errors.Is(err, live.ErrNotFound) {
 		return err
@@ -144,7 +143,7 @@ func (f *Front) legacyBatch(w http.ResponseWriter, r *http.Request, sess *live.S
 	}
 	for _, req := range reqs {
 		if err == nil {
-			err = f.legacyRequest(sess, req.Msg)
+			err = f.legacyRequest(sess, r.Header, req.Msg)
 		}
 	}
 	if err != nil {

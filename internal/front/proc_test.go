@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ type procs struct {
 	wait sync.WaitGroup
 }
 
-func (ps *procs) start(h child.Handler) (process.Pipe, error) {
+func (ps *procs) start(h child.Handler, _ http.Header) (process.Pipe, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if ps.fail != nil {

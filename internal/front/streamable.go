@@ -120,10 +120,15 @@ func checkVersion(msg *wire.Message, h http.Header) error {
 	return unsupportedVersion(v)
 }
 
+func newRequest(msg wire.Message, h http.Header) upstream.Request {
+	req := upstream.NewRequest(msg)
+	req.Header = h
+	return req
+}
+
 // message passes one message of a session on.
 func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body []byte) {
-	req := upstream.NewRequest(msg)
-	req.Header = x.r.Header
+	req := newRequest(msg, x.r.Header)
 	if msg.Kind != wire.Request {
 		if err := sess.Send(req); err != nil {
 			f.fail(x.w, nil, unanswerable(err))
@@ -149,8 +154,7 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
 	id := bytes.Clone(msg.Bytes(msg.ID))
-	req := upstream.NewRequest(msg)
-	req.Header = x.r.Header
+	req := newRequest(msg, x.r.Header)
 	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, req)
 	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
 		x.b = now
@@ -209,11 +213,11 @@ func (f *Front) split(sess *live.Session, h http.Header, body []byte) (reqs []up
 			err = refuse(0, mcp.CodeInvalidRequest, "batch", "initialize must not be part of a batch")
 		}
 		if err == nil && msg.Kind == wire.Request {
-			reqs = append(reqs, upstream.NewRequest(msg))
+			reqs = append(reqs, newRequest(msg, h))
 			continue
 		}
 		if err == nil {
-			if err = sess.Send(upstream.NewRequest(msg)); err == nil || msg.Kind == wire.Notification {
+			if err = sess.Send(newRequest(msg, h)); err == nil || msg.Kind == wire.Notification {
 				continue
 			}
 		}

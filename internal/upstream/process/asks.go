@@ -129,7 +129,7 @@ func (h *hub) refuseLocked(msg *wire.Message, err *upstream.Error) {
 }
 
 func (h *hub) respondOwnLocked(line []byte) {
-	if err := h.writeLocked(line); err != nil {
+	if err := h.writeLocked(line, nil); err != nil {
 		h.log.Debug("answer to the server not sent", "err", err)
 	}
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ type echoPipe struct {
 	ticket  child.Ticket
 }
 
-func (p *echoPipe) start(h child.Handler) (Pipe, error) {
+func (p *echoPipe) start(h child.Handler, _ http.Header) (Pipe, error) {
 	p.handler = h
 	return p, nil
 }

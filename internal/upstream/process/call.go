@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"net/http"
 	"slices"
 	"time"
 
@@ -28,6 +29,7 @@ type call struct {
 
 	// guarded by hub.mu
 	line    []byte        // as it goes to the process, until it is queued
+	header  http.Header   // of the client's request, as long
 	ticket  *child.Ticket // its place in the queue; nil: not sent
 	idleAt  time.Time     // call timeout; zero: exempt
 	limitAt time.Time
@@ -40,7 +42,7 @@ type call struct {
 // copied, so that an open call does not hold the body of its request.
 func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 	m := &req.Msg
-	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink}
+	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink, header: req.Header}
 	k.id = bytes.Clone(m.Bytes(m.ID))
 	if tok := m.Bytes(m.P.MetaToken); wire.ValidIDToken(tok) {
 		k.token = bytes.Clone(tok)

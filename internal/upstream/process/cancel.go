@@ -40,7 +40,7 @@ func (h *hub) unseenLocked(k *call) bool {
 }
 
 func (h *hub) writeCancelLocked(line []byte) {
-	if err := h.writeLocked(line); err != nil {
+	if err := h.writeLocked(line, nil); err != nil {
 		h.log.Debug("cancel not sent", "err", err)
 	}
 }

@@ -91,13 +91,13 @@ func (c *conn) passLocked(req *upstream.Request) ([]over, error) {
 	case c.ended:
 		return nil, upstream.ErrClosed
 	case req.Msg.Kind == wire.Response:
-		return nil, c.respondLocked(&req.Msg)
+		return nil, c.respondLocked(req)
 	case req.Method == mcp.NotifCancelled:
 		return c.cancelledLocked(&req.Msg), nil
 	case h.shared:
 		return nil, h.passSharedLocked(req)
 	}
-	if err := h.writeLocked(ownLine(req.Msg.Raw)); err != nil {
+	if err := h.writeLocked(ownLine(req.Msg.Raw), req.Header); err != nil {
 		return nil, err
 	}
 	if req.Method == mcp.NotifInitialized {
@@ -115,7 +115,8 @@ func ownLine(raw []byte) []byte {
 // respondLocked passes the client's answer to what the server asked, with the
 // id as the server spelled it. A shared process asked nothing; one of the
 // client's own may have taken its question back, which is no fault of anybody.
-func (c *conn) respondLocked(m *wire.Message) error {
+func (c *conn) respondLocked(req *upstream.Request) error {
+	m := &req.Msg
 	key, ok := idKey(m.Bytes(m.ID))
 	a := c.asked[key]
 	switch {
@@ -129,7 +130,7 @@ func (c *conn) respondLocked(m *wire.Message) error {
 	if id := m.Bytes(m.ID); !bytes.Equal(id, a.id) {
 		line = wire.Splice(make([]byte, 0, len(line)+len(a.id)), line, wire.Edit{Span: m.ID, New: a.id})
 	}
-	if err := c.hub.writeLocked(line); err != nil {
+	if err := c.hub.writeLocked(line, req.Header); err != nil {
 		return err
 	}
 	c.settleLocked(key)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -59,10 +60,10 @@ func newHub(s *Server) *hub {
 // sendLocked enters a call in the table and then queues its line; before the
 // line is out, an answer can already find its entry.
 func (h *hub) sendLocked(k *call) error {
-	line := k.line
-	k.line = nil
+	line, header := k.line, k.header
+	k.line, k.header = nil, nil
 	k.conn.calls[k.n] = k
-	ticket, err := h.link.pipe.Write(line)
+	ticket, err := h.link.write(line, header)
 	switch {
 	case errors.Is(err, child.ErrGone):
 		// Exit is near. It ends the call, and knows what happened.
@@ -121,7 +122,7 @@ func (h *hub) takeLocked(k *call) bool {
 	}
 	delete(k.conn.calls, k.n)
 	h.unholdLocked(k)
-	k.line = nil
+	k.line, k.header = nil, nil
 	if k.sub != nil {
 		h.unwaitLocked(k)
 	}
@@ -141,11 +142,11 @@ func (h *hub) takeAllLocked(reason error) []over {
 }
 
 // writeLocked queues a line that expects no answer.
-func (h *hub) writeLocked(line []byte) error {
+func (h *hub) writeLocked(line []byte, header http.Header) error {
 	if h.link == nil || h.link.pipe == nil {
 		return upstream.ErrClosed
 	}
-	if _, err := h.link.pipe.Write(line); err != nil {
+	if _, err := h.link.write(line, header); err != nil {
 		return pipeError(err)
 	}
 	h.srv.count.in.Add(float64(len(line) + 1))

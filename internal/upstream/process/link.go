@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"unicode/utf8"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
@@ -26,6 +27,14 @@ type link struct {
 	up      bool  // has answered initialize
 	doomed  error // why it is being stopped without ever having been up; else nil
 	batches bool  // negotiated 2025-03-26, where an array is a batch
+}
+
+// write queues a line, with the headers where the pipe takes them.
+func (l *link) write(line []byte, header http.Header) (*child.Ticket, error) {
+	if p, ok := l.pipe.(HeaderPipe); ok {
+		return p.WriteWith(line, header)
+	}
+	return l.pipe.Write(line)
 }
 
 func newLink(h *hub) *link { return &link{hub: h, begun: make(chan struct{})} }

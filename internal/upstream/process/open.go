@@ -17,7 +17,7 @@ func (h *hub) openOwn(init upstream.Request, reply, events upstream.Sink) (upstr
 	k.line = k.encode(&init)
 	l := newLink(h)
 	defer close(l.begun)
-	if err := h.srv.launch(l); err != nil {
+	if err := h.srv.launch(l, init.Header); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -107,7 +107,7 @@ func (h *hub) beginLocked() (*link, error) {
 // start launches the shared process and initializes it.
 func (h *hub) start(l *link) {
 	defer close(l.begun)
-	err := h.srv.launch(l)
+	err := h.srv.launch(l, nil)
 	var ended []over
 	h.mu.Lock()
 	switch {
@@ -189,7 +189,7 @@ func (h *hub) comeUpLocked(l *link, msg *wire.Message) (openers []*call, failed 
 	h.initResult = wire.Remove(msg.Bytes(msg.Result), "capabilities", "tasks")
 	l.nowUpLocked(h.initResult)
 	h.startedAt = time.Now()
-	if err := h.writeLocked([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+	if err := h.writeLocked([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil); err != nil {
 		h.log.Warn("initialized not sent", "err", err)
 	}
 	failed = h.resubscribeLocked()

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -22,14 +23,21 @@ type Pipe interface {
 	Partial() string
 }
 
+// HeaderPipe is a Pipe that also takes what came with a client's message in the
+// headers of its HTTP request, for allow-lists; nil for Signalbox's own.
+type HeaderPipe interface {
+	WriteWith(line []byte, header http.Header) (*child.Ticket, error)
+}
+
 // Config describes one stdio server. All fields but What, Buffers and
 // ShowStderr are required.
 type Config struct {
 	Name   string
 	Shared bool // one process for all sessions
 	// Start starts one process. The handler's methods are called by one
-	// goroutine, perhaps before Start returns; Start must not wait for them.
-	Start        func(child.Handler) (Pipe, error)
+	// goroutine, perhaps before Start returns; Start must not wait for them. The
+	// header is that of the client's initialize; nil for a shared process.
+	Start        func(child.Handler, http.Header) (Pipe, error)
 	StartTimeout time.Duration // until the answer to initialize
 	CallTimeout  time.Duration // without answer and progress
 	CallLimit    time.Duration // for one call in all
@@ -121,8 +129,8 @@ func (s *Server) forget(h *hub) {
 }
 
 // launch starts a process for l. The error is ready for a client.
-func (s *Server) launch(l *link) error {
-	p, err := s.cfg.Start(l)
+func (s *Server) launch(l *link, header http.Header) error {
+	p, err := s.cfg.Start(l, header)
 	if err != nil {
 		if errors.Is(err, child.ErrTooMany) {
 			return upstream.ErrTooMany

@@ -90,7 +90,7 @@ func (h *hub) passSharedLocked(req *upstream.Request) error {
 		h.srv.drops.add(DropNoProcess, methodName(&req.Msg))
 		return nil
 	}
-	return h.writeLocked(ownLine(req.Msg.Raw))
+	return h.writeLocked(ownLine(req.Msg.Raw), req.Header)
 }
 
 func validLevel(level string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,7 +43,7 @@ func newWorld(t testing.TB, shared bool, adjust ...func(*Config)) *world {
 	return w
 }
 
-func (w *world) start(h child.Handler) (Pipe, error) {
+func (w *world) start(h child.Handler, _ http.Header) (Pipe, error) {
 	p := &fakeProcess{handler: h, done: make(chan struct{})}
 	p.news.L = &p.mu
 	w.mu.Lock()

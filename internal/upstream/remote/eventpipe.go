@@ -23,6 +23,7 @@ type EventPipe struct {
 	s      *Server
 	h      child.Handler
 	stream *hold
+	header http.Header // of the client's initialize
 
 	addr *address // owned by run until it starts write
 
@@ -44,21 +45,27 @@ const (
 )
 
 // OpenPipe opens a session's stream. All but a closed server is told by h.Exit.
-func (s *Server) OpenPipe(h child.Handler) (*EventPipe, error) {
-	p := &EventPipe{s: s, h: h, stream: newHold(), posts: make(map[*hold]struct{}), wake: make(chan struct{}, 1)}
+// header is that of the client's initialize; what may be forwarded of it goes
+// out with the stream's request.
+func (s *Server) OpenPipe(h child.Handler, header http.Header) (*EventPipe, error) {
+	p := &EventPipe{s: s, h: h, header: header, stream: newHold(), posts: make(map[*hold]struct{}), wake: make(chan struct{}, 1)}
 	if !s.spawn(p.run) {
 		return nil, upstream.ErrShutdown
 	}
 	return p, nil
 }
 
-// Write queues one message.
-func (p *EventPipe) Write(line []byte) (*child.Ticket, error) {
+// Write queues one message of Signalbox itself.
+func (p *EventPipe) Write(line []byte) (*child.Ticket, error) { return p.WriteWith(line, nil) }
+
+// WriteWith queues one message of a client, whose headers may be forwarded.
+func (p *EventPipe) WriteWith(line []byte, header http.Header) (*child.Ticket, error) {
 	msg, err := wire.Parse(line)
 	if err != nil {
 		return nil, err
 	}
 	l := letter{upstream.NewRequest(msg)}
+	l.req.Header = header
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -170,7 +177,8 @@ func (p *EventPipe) begin() (*h1.Conn, *h1.Response, error) {
 	if err := s.addrs.refresh(s.ctx, false); err != nil {
 		return nil, nil, fmt.Errorf("it cannot be found: %w", err)
 	}
-	head := append([]byte(s.heads.get), "\r\n"...)
+	head := append(s.heads.appendForwarded([]byte(s.heads.get), p.header), "\r\n"...)
+	p.header = nil
 	not := make(map[*address]bool)
 	var last error = errNoAddress
 	for {

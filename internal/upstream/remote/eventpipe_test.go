@@ -248,7 +248,7 @@ func TestPipeBounds(t *testing.T) {
 		s.handle("GET", func(w http.ResponseWriter, r *http.Request) { stream(w); <-r.Context().Done() })
 		srv := w.server()
 		defer srv.Close()
-		p, err := srv.OpenPipe(&handler{exit: make(chan child.ExitInfo, 1)})
+		p, err := srv.OpenPipe(&handler{exit: make(chan child.ExitInfo, 1)}, nil)
 		must(t, err)
 		for range pipeOpen {
 			_, err := p.Write([]byte(list))
@@ -280,7 +280,7 @@ func TestPipeBounds(t *testing.T) {
 			t.Error("a line after Exit")
 		}
 		srv.Close()
-		if _, err := srv.OpenPipe(&handler{}); err != upstream.ErrShutdown {
+		if _, err := srv.OpenPipe(&handler{}, nil); err != upstream.ErrShutdown {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -294,3 +294,33 @@ type handler struct {
 func (h *handler) Line([]byte)                  { h.lines++ }
 func (*handler) Oversize([]byte, []byte, int64) {}
 func (h *handler) Exit(info child.ExitInfo)     { h.exit <- info }
+
+// Headers of the client that are to be forwarded go out with every message of
+// its, and with the request for the stream.
+func TestOldServerGetsForwardedHeaders(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, s *site) {
+		s.old("/post")
+		srv := w.withLegacy(isSSE, func(cfg *Config) { cfg.ForwardHeaders = []string{"X-Tenant"} })
+		defer srv.Close()
+		with := func(raw, tenant string) upstream.Request {
+			req := request(t, raw)
+			req.Header = http.Header{"X-Tenant": {tenant}, "Cookie": {"c=1"}}
+			return req
+		}
+		sink := newSink(t)
+		conn, err := srv.Open(with(initialize, "a"), sink, newSink(t))
+		must(t, err)
+		must(t, sink.end())
+		must(t, conn.Send(with(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "b")))
+		sink = newSink(t)
+		_, err = conn.Start(with(tool, "c"), sink)
+		must(t, err)
+		must(t, sink.end())
+		for what, want := range map[string]string{"GET": "a", "initialize": "a", "notifications/initialized": "b", "tools/call": "c"} {
+			if got := s.all(what); len(got) != 1 || got[0].header.Get("X-Tenant") != want || got[0].header.Get("Cookie") != "" {
+				t.Errorf("%s: %v, want X-Tenant %s", what, got, want)
+			}
+		}
+		conn.End(upstream.ErrClosed)
+	})
+}

@@ -166,7 +166,7 @@ func (p *EventPipe) enter(o *hold) bool {
 
 func (p *EventPipe) post(post string, l letter, o options) error {
 	raw := l.req.Msg.Raw
-	head := appendLength([]byte(post), len(raw))
+	head := appendLength(p.s.heads.appendForwarded([]byte(post), l.req.Header), len(raw))
 	h, resp, state, err := p.s.roundTrip(p.addr, head, raw, o)
 	if isStale(err) && l.mayRepeat() {
 		o.fresh = true
