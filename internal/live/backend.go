@@ -81,6 +81,11 @@ func (b *Backend) reserveLocked(principal string) error {
 	case b.MaxPerPrincipal > 0 && b.perPrincipal[principal] >= b.MaxPerPrincipal:
 		return ErrPrincipalLimit
 	}
+	b.countLocked(principal)
+	return nil
+}
+
+func (b *Backend) countLocked(principal string) {
 	b.slots++
 	if b.MaxPerPrincipal > 0 {
 		if b.perPrincipal == nil {
@@ -88,7 +93,6 @@ func (b *Backend) reserveLocked(principal string) error {
 		}
 		b.perPrincipal[principal]++
 	}
-	return nil
 }
 
 // release gives back what reserveLocked took.

@@ -22,31 +22,45 @@ type chores struct {
 
 	mu     sync.Mutex
 	closed bool
-	todo   map[session.Key]time.Time // last seen; zero: delete
+	todo   map[session.Key]chore
+}
+
+// chore is what is to be done to one record.
+type chore struct {
+	delete  bool      // and nothing else
+	seen    time.Time // last use; zero: not to be told
+	updates []func(*session.Record) error
 }
 
 // storeTimeout bounds one write to the store.
 const storeTimeout = 2 * time.Second
 
 func newChores(store session.Store, log *slog.Logger) *chores {
-	c := &chores{store: store, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), todo: make(map[session.Key]time.Time)}
+	c := &chores{store: store, log: log, wake: make(chan struct{}, 1), done: make(chan struct{}), todo: make(map[session.Key]chore)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	go c.run()
 	return c
 }
 
 func (c *chores) touch(k session.Key, seen time.Time) {
-	c.mu.Lock()
-	if at, waiting := c.todo[k]; !waiting || !at.IsZero() {
-		c.todo[k] = seen
-	}
-	c.mu.Unlock()
-	c.signal()
+	c.add(k, func(todo *chore) { todo.seen = seen })
+}
+
+// update has the record changed, after the updates that wait.
+func (c *chores) update(k session.Key, change func(*session.Record) error) {
+	c.add(k, func(todo *chore) { todo.updates = append(todo.updates, change) })
 }
 
 func (c *chores) delete(k session.Key) {
+	c.add(k, func(todo *chore) { *todo = chore{delete: true} })
+}
+
+func (c *chores) add(k session.Key, to func(*chore)) {
 	c.mu.Lock()
-	c.todo[k] = time.Time{}
+	if todo := c.todo[k]; !todo.delete {
+		to(&todo)
+		c.todo[k] = todo
+	}
 	c.mu.Unlock()
 	c.signal()
 }
@@ -76,14 +90,14 @@ func (c *chores) run() {
 	for {
 		c.mu.Lock()
 		todo, closed := c.todo, c.closed
-		c.todo = make(map[session.Key]time.Time)
+		c.todo = make(map[session.Key]chore)
 		c.mu.Unlock()
-		for k, seen := range todo {
+		for k, work := range todo {
 			if c.ctx.Err() != nil {
 				c.log.Warn("session records not written: the store is out of reach", "records", len(todo))
 				return
 			}
-			c.do(k, seen)
+			c.do(k, work)
 		}
 		if len(todo) > 0 {
 			continue
@@ -95,14 +109,25 @@ func (c *chores) run() {
 	}
 }
 
-func (c *chores) do(k session.Key, seen time.Time) {
+func (c *chores) do(k session.Key, work chore) {
 	ctx, cancel := context.WithTimeout(c.ctx, storeTimeout)
 	defer cancel()
 	var err error
-	if seen.IsZero() {
+	switch {
+	case work.delete:
 		err = c.store.Delete(ctx, k)
-	} else {
-		err = c.store.Touch(ctx, k, seen)
+	case len(work.updates) > 0:
+		_, err = c.store.Update(ctx, k, func(rec *session.Record) error {
+			for _, change := range work.updates {
+				if err := change(rec); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err == nil && !work.seen.IsZero() {
+		err = c.store.Touch(ctx, k, work.seen)
 	}
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		c.log.Warn("session record not written", "session", session.ShortHash(k.ID), "server", k.Server, "err", err)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/session"
@@ -98,8 +99,30 @@ func (s *Session) expire() {
 		s.armLocked()
 	}
 	s.mu.Unlock()
-	if reason != nil {
+	switch {
+	case reason == nil:
+	case !errors.Is(reason, errMaxAge) && s.movable():
+		s.idleHere(reason)
+	default:
 		s.end(reason)
+	}
+}
+
+// idleHere: the session was not used through this replica. It has expired when
+// its record has; then the server hears of it.
+func (s *Session) idleHere(reason error) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	rec, err := s.m.cfg.Store.Get(ctx, session.Key{Server: s.backend.Name, ID: s.id})
+	if errors.Is(err, session.ErrNotFound) || err == nil && !rec.Used && errors.Is(reason, errHandshake) {
+		s.end(reason)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.shaken = s.shaken || err == nil
+		s.timer.Reset(s.idle() / 5)
 	}
 }
 
@@ -169,5 +192,7 @@ func (m *Manager) Close() {
 		m.gone.Wait()
 	}
 	m.mu.Unlock()
+	m.cancel()
+	m.sweeping.Wait()
 	m.chores.close()
 }

@@ -20,8 +20,10 @@ type fakeServer struct {
 	// onCall, if not nil, takes each call; else calls is filled.
 	onCall func(k *fakeCall)
 
-	mu    sync.Mutex
-	conns []*fakeConn
+	mu        sync.Mutex
+	conns     []*fakeConn
+	attached  int
+	attachErr error
 }
 
 func (s *fakeServer) Open(init upstream.Request, reply, events upstream.Sink) (upstream.Conn, error) {
@@ -64,6 +66,7 @@ type fakeConn struct {
 	heard    []bool // what Listen was told
 	onListen func(on bool)
 	state    upstream.State
+	detached bool
 }
 
 // Listen makes it an upstream.Listener.
@@ -82,11 +85,37 @@ func (c *fakeConn) hears() string {
 	return fmt.Sprint(c.heard)
 }
 
-// State makes it an upstream.Stateful.
+// State, Adopt and Detach make it an upstream.Movable.
 func (c *fakeConn) State() upstream.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
+}
+
+func (c *fakeConn) Adopt(st upstream.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = st
+}
+
+func (c *fakeConn) Detach(reason error) {
+	c.mu.Lock()
+	c.detached = true
+	c.mu.Unlock()
+	c.End(reason)
+}
+
+// Attach makes it an upstream.Attacher.
+func (s *fakeServer) Attach(st upstream.State, events upstream.Sink) (upstream.Conn, error) {
+	c := &fakeConn{srv: s, events: events, calls: make(chan *fakeCall, 4096), open: make(map[*fakeCall]bool), state: st}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached++
+	if s.attachErr != nil {
+		return nil, s.attachErr
+	}
+	s.conns = append(s.conns, c)
+	return c, nil
 }
 
 func (c *fakeConn) enterLocked(req upstream.Request, sink upstream.Sink) *fakeCall {

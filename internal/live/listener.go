@@ -77,6 +77,7 @@ func (s *Session) tellListener() {
 		s.told, s.telling = on, true
 		s.mu.Unlock()
 		conn.Listen(on)
+		s.tellRecord(on)
 		s.mu.Lock()
 		s.telling = false
 	}

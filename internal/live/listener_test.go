@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -172,7 +173,7 @@ func TestRecordKeepsTheServersState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := (upstream.State{Address: rec.Upstream, Session: rec.UpstreamSession, Revision: rec.UpstreamRevision}); got != want || rec.Revision != "2025-11-25" {
+	if got := (upstream.State{Address: rec.Upstream, Session: rec.UpstreamSession, Revision: rec.UpstreamRevision}); !reflect.DeepEqual(got, want) || rec.Revision != "2025-11-25" {
 		t.Errorf("record: %+v, revision %s", got, rec.Revision)
 	}
 }

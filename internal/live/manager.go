@@ -17,6 +17,7 @@ type Config struct {
 	Limits
 	Store   session.Store
 	Key     []byte // for event ids; replicas share it
+	Replica string // the name of this process where the store is shared with others; else ""
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -68,7 +69,10 @@ type Manager struct {
 	all          map[*Session]struct{} // also those not yet registered
 	gone         sync.Cond             // a session left all; uses mu
 
-	closing sync.WaitGroup // servers of retired backends
+	closing  sync.WaitGroup // servers of retired backends
+	sweeping sync.WaitGroup
+	ctx      context.Context // over after Close
+	cancel   context.CancelFunc
 }
 
 type tableKey struct {
@@ -85,7 +89,11 @@ func NewManager(cfg Config) *Manager {
 		all:          make(map[*Session]struct{}),
 	}
 	m.gone.L = &m.mu
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.chores = newChores(cfg.Store, cfg.Log)
+	if cfg.Replica != "" {
+		m.sweeping.Go(m.sweep)
+	}
 	return m
 }
 
@@ -213,12 +221,9 @@ func (s *Session) Register(ctx context.Context) error {
 		ID: s.id, Server: s.backend.Name, Principal: s.principal, Transport: s.transport,
 		Revision: s.revision, Created: s.created, LastSeen: s.lastUse,
 	}
-	conn := s.conn
 	s.mu.Unlock()
-	if c, ok := conn.(upstream.Stateful); ok {
-		at := c.State()
-		rec.Upstream, rec.UpstreamSession, rec.UpstreamRevision = at.Address, at.Session, at.Revision
-	}
+	at := s.state()
+	s.m.putState(&rec, at)
 	if err := s.m.cfg.Store.Create(ctx, rec, s.idle()+s.idle()/5); err != nil {
 		s.end(err)
 		return err
@@ -232,10 +237,13 @@ func (s *Session) Register(ctx context.Context) error {
 		s.armLocked()
 	}
 	s.mu.Unlock()
+	if now := s.state(); now.Address != at.Address { // the server was slow, and has answered since
+		s.changed(func(st *upstream.State) { *st = now })
+	}
 	if !ended {
 		s.m.cfg.Log.Info("session opened", "session", s.Hash(), "server", s.backend.Name, "transport", string(s.transport))
 	} else { // meanwhile, and too early to find what was entered here
-		s.m.remove(s, upstream.ErrClosed)
+		s.m.remove(s, upstream.ErrClosed, false)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		_ = s.m.cfg.Store.Delete(ctx, session.Key{Server: s.backend.Name, ID: s.id}) // else it expires there
@@ -247,11 +255,15 @@ func (s *Session) key() tableKey { return tableKey{s.transport, s.backend.Name, 
 
 // Find returns the live session of that id, if it is of this server, transport
 // and principal; in all other cases ErrNotFound, so that ids cannot be probed.
-// A store out of reach is session.ErrUnavailable.
+// A store out of reach is session.ErrUnavailable. An *Elsewhere names the
+// replica that has what cannot move of the session.
 func (m *Manager) Find(ctx context.Context, b *Backend, t session.Transport, id, principal string) (*Session, error) {
 	m.mu.Lock()
 	s := m.sessions[tableKey{t, b.Name, id}]
 	m.mu.Unlock()
+	if m.cfg.Replica != "" {
+		return m.findShared(ctx, b, t, id, principal, s)
+	}
 	if s != nil {
 		if s.principal != principal {
 			return nil, ErrNotFound
@@ -265,13 +277,13 @@ func (m *Manager) Find(ctx context.Context, b *Backend, t session.Transport, id,
 	return nil, ErrNotFound
 }
 
-// remove takes an ended session out of every table. Idempotent: first is true
-// once.
-func (m *Manager) remove(s *Session, reason error) (first bool) {
+// remove takes an ended session out of every table; with away its record stays.
+// Idempotent: first is true once.
+func (m *Manager) remove(s *Session, reason error, away bool) (first bool) {
 	s.mu.Lock()
 	registered := s.registered
 	s.mu.Unlock()
-	if registered { // before it leaves all, for which Close waits
+	if registered && !away { // before it leaves all, for which Close waits
 		m.chores.delete(session.Key{Server: s.backend.Name, ID: s.id})
 	}
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type Session struct {
 	logged     int  // bytes in all logs
 	lastUse    time.Time
 	lastStored time.Time // when the store was last told of it
+	listener   string    // see session.Record, as of the last look
+	version    uint64    // of the record, as of then
 	timer      *time.Timer
 }
 
@@ -241,8 +244,14 @@ func (s *Session) Abandon() {
 	}
 }
 
-// end ends the session once, from any goroutine, and never blocks.
+// end ends the session once, from any goroutine, and never blocks. At the end
+// of this process a session that others can serve lives on.
 func (s *Session) end(reason error) {
+	s.endAs(reason, errors.Is(reason, upstream.ErrShutdown) && s.movable())
+}
+
+// endAs ends what is here of the session, and with away nothing else.
+func (s *Session) endAs(reason error, away bool) {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
@@ -254,10 +263,14 @@ func (s *Session) end(reason error) {
 		s.timer.Stop()
 	}
 	s.mu.Unlock()
-	first := s.m.remove(s, reason)
+	first := s.m.remove(s, reason, away)
 	s.m.failed(s.backend, reason)
 	s.tellListener()
-	if conn != nil {
+	switch c, movable := conn.(upstream.Movable); {
+	case conn == nil:
+	case away && movable:
+		c.Detach(sessionOver(reason))
+	default:
 		conn.End(sessionOver(reason)) // open calls get their errors now
 	}
 	if first {

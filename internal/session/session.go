@@ -58,6 +58,14 @@ type Record struct {
 	// Home is the replica that holds what cannot move, "" where everything can.
 	Home string
 
+	// Used tells that the client has sent something after initialize through
+	// another replica than the first.
+	Used bool
+
+	// Listener is the replica at which the session's own stream is open, "" if
+	// there is none, or Home says it.
+	Listener string
+
 	// Upstream is the address that answered, UpstreamSession the server's own
 	// session id, which no client may see, UpstreamRevision what was negotiated
 	// with it. All empty for a server that is a process.

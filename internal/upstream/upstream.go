@@ -105,14 +105,44 @@ type Conn interface {
 // when it loses it; the frames go to the session's own sink.
 type Listener interface{ Listen(on bool) }
 
-// Stateful is a Conn of which the record must keep something.
-type Stateful interface{ State() State }
+// Movable is a Conn that other processes can serve at the same time, by its
+// State, once that has an Address. All methods may be called at any time.
+type Movable interface {
+	State() State
+	// Adopt says that another process has changed the session's State.
+	Adopt(State)
+	// Detach is End without a word to the server: the session lives on.
+	Detach(reason error)
+}
 
-// State is what another replica needs to go on with a session.
+// State is what another process needs to go on with a session.
 type State struct {
-	Address  string       // the address that answered initialize: scheme://host:port
+	Address  string       // the address that answered initialize: scheme://host:port; "": the session cannot move
 	Session  string       // the server's own session id; "" for a stateless server
 	Revision mcp.Revision // negotiated with the server
+	// For a session that can be opened anew at another address; else empty.
+	Initialize    []byte   // the client's initialize
+	LogLevel      string   // as of logging/setLevel
+	Subscriptions []string // URIs, sorted
+}
+
+// Attacher is a Server whose sessions are Movable.
+type Attacher interface {
+	// Attach goes on with a session that this or another process opened. events
+	// is as for Open. ErrLost: its address is none of the server's any more.
+	Attach(st State, events Sink) (Conn, error)
+}
+
+// Keeper is a session's own Sink that keeps the State of a Movable for other
+// processes.
+type Keeper interface {
+	// Changed: change makes the new State of the old one. It may be called later,
+	// more than once, and by another goroutine; Changed does not block.
+	Changed(change func(*State))
+	// Renewed: the session was lost and has been opened anew. The result is what
+	// is true from now on: another process may have been faster, and now is of no
+	// use then. An error is none of the server's.
+	Renewed(lost, now State) (State, error)
 }
 
 // Server opens connections to one MCP server.

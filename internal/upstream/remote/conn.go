@@ -11,7 +11,7 @@ import (
 )
 
 // conn is one session at a Streamable HTTP server. It implements upstream.Conn,
-// upstream.Listener and upstream.Stateful.
+// upstream.Listener and upstream.Movable.
 type conn struct {
 	// static
 	srv    *Server
@@ -27,7 +27,7 @@ type conn struct {
 	calls   map[*call]struct{}
 	asks    map[string]*call // what the server has asked a client, by idKey; nil: on the session's own stream
 	owed    time.Time        // since when there is something in asks
-	replay  replay
+	replay  upstream.State   // what a new life of the session must be told: LogLevel, Subscriptions
 
 	wanted    bool // the client listens
 	noStream  bool // the server offers no stream of its own
@@ -154,15 +154,14 @@ func idKey(tok []byte) string {
 func (c *conn) State() upstream.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := upstream.State{Session: c.at.session, Revision: c.at.revision}
-	if c.at.addr != nil {
-		st.Address = c.at.addr.key
-	}
-	return st
+	return c.stateLocked(c.at)
 }
 
 // End ends the session here and, in the background, at the server.
-func (c *conn) End(reason error) {
+func (c *conn) End(reason error) { c.leaveFor(reason, !isLost(reason)) }
+
+// leaveFor ends everything here; tell: the server shall know.
+func (c *conn) leaveFor(reason error, tell bool) {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
@@ -172,7 +171,7 @@ func (c *conn) End(reason error) {
 	via, t, l := c.via, c.at, c.listening
 	calls := c.calls
 	c.calls, c.asks, c.listening = nil, nil, nil
-	farewell := via == nil && t.session != "" && !isLost(reason)
+	farewell := via == nil && t.session != "" && tell
 	if farewell {
 		c.srv.wg.Add(1)
 	}

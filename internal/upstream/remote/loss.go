@@ -2,6 +2,8 @@ package remote
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -47,12 +49,6 @@ func (c *conn) await(r *recovery, gone <-chan struct{}) error {
 	}
 }
 
-// replay is what a new life of the session at the server must be told.
-type replay struct {
-	level         []byte            // the last logging/setLevel
-	subscriptions map[string][]byte // resources/subscribe by URI
-}
-
 // target is where a request goes now. It waits while the session is being
 // opened.
 func (c *conn) target(gone <-chan struct{}) (target, upstream.Conn, error) {
@@ -83,22 +79,48 @@ func (c *conn) remember(k *call) {
 		return
 	}
 	m := &k.req.Msg
-	uri, _ := wire.Unquote(m.Bytes(m.P.URI))
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	var change func(*upstream.State)
 	switch k.method {
 	case mcp.LoggingSetLevel:
-		c.replay.level = m.Raw
-	case mcp.ResourcesSubscribe:
-		if c.replay.subscriptions == nil {
-			c.replay.subscriptions = make(map[string][]byte)
+		value, _ := wire.Unquote(m.Bytes(m.P.Level))
+		level := string(value)
+		change = func(st *upstream.State) { st.LogLevel = level }
+	case mcp.ResourcesSubscribe, mcp.ResourcesUnsubscribe:
+		value, _ := wire.Unquote(m.Bytes(m.P.URI))
+		uri, on := string(value), k.method == mcp.ResourcesSubscribe
+		change = func(st *upstream.State) {
+			i, has := slices.BinarySearch(st.Subscriptions, uri)
+			switch {
+			case has && !on:
+				st.Subscriptions = slices.Delete(st.Subscriptions, i, i+1)
+			case on && !has && len(st.Subscriptions) < maxReplay:
+				st.Subscriptions = slices.Insert(st.Subscriptions, i, uri)
+			}
 		}
-		if len(c.replay.subscriptions) < maxReplay {
-			c.replay.subscriptions[string(uri)] = m.Raw
-		}
-	case mcp.ResourcesUnsubscribe:
-		delete(c.replay.subscriptions, string(uri))
+	default:
+		return
 	}
+	c.mu.Lock()
+	change(&c.replay)
+	c.mu.Unlock()
+	c.changed(change)
+}
+
+// replayed are the messages that set again what st holds, under ids that no
+// client gave.
+func replayed(st upstream.State) [][]byte {
+	all := [][]byte{[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)}
+	request := func(method, member, value string) {
+		raw := []byte(`{"jsonrpc":"2.0","id":"signalbox-` + strconv.Itoa(len(all)) + `","method":"` + method + `","params":{"` + member + `":`)
+		all = append(all, append(wire.AppendQuote(raw, value), "}}"...))
+	}
+	if st.LogLevel != "" {
+		request("logging/setLevel", "level", st.LogLevel)
+	}
+	for _, uri := range st.Subscriptions {
+		request("resources/subscribe", "uri", uri)
+	}
+	return all
 }
 
 const maxReplay = 1024

@@ -110,6 +110,7 @@ func (c *conn) accepted(t target, resp *h1.Response, msg *wire.Message) error {
 	}
 	c.mu.Unlock()
 	c.settle(nil)
+	c.changed(func(st *upstream.State) { *st = c.State() })
 	return nil
 }
 

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/h1"
@@ -40,25 +39,33 @@ func (c *conn) reopen(failed target) error {
 			return errRefused{err}
 		}
 		c.srv.addrs.worked(a)
-		t := target{addr: a, life: failed.life + 1}.named(id.session, id.revision)
-		r, ok := c.moveTo(t)
+		own := target{addr: a, life: failed.life + 1}.named(id.session, id.revision)
+		t, err := c.renewed(failed, own)
+		if err != nil {
+			c.srv.wg.Add(1)
+			go c.goodbye(own)
+			return err
+		}
+		st, ok := c.moveTo(t)
 		if !ok {
+			c.srv.wg.Add(1)
+			go c.goodbye(t)
 			return upstream.ErrClosed
 		}
-		c.srv.cfg.Log.Info("session opened anew at the server", "address", a.key)
-		c.restore(t, r)
+		if t == own { // else another process is at it
+			c.srv.cfg.Log.Info("session opened anew at the server", "address", a.key)
+			c.restore(t, st)
+		}
 		return nil
 	}
 }
 
 // moveTo begins the session's new life; false: it has ended meanwhile.
-func (c *conn) moveTo(t target) (replay, bool) {
+func (c *conn) moveTo(t target) (upstream.State, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		c.srv.wg.Add(1)
-		go c.goodbye(t)
-		return replay{}, false
+		return upstream.State{}, false
 	}
 	c.srv.addrs.release(c.at.addr)
 	c.at = t
@@ -73,7 +80,7 @@ func (c *conn) moveTo(t target) (replay, bool) {
 	if c.listening = nil; c.wanted {
 		c.listenLocked()
 	}
-	return replay{c.replay.level, maps.Clone(c.replay.subscriptions)}, true
+	return c.stateLocked(t), true
 }
 
 func (c *conn) handshake(a *address) (names, sent, error) {
@@ -97,16 +104,9 @@ func (c *conn) handshake(a *address) (names, sent, error) {
 
 // restore sends again what the client had set. A server that refuses some of
 // it is not told twice.
-func (c *conn) restore(t target, r replay) {
-	again := [][]byte{[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)}
-	if r.level != nil {
-		again = append(again, r.level)
-	}
-	for _, raw := range r.subscriptions {
-		again = append(again, raw)
-	}
+func (c *conn) restore(t target, st upstream.State) {
 	until := time.Now().Add(c.srv.cfg.StartTimeout)
-	for _, raw := range again {
+	for _, raw := range replayed(st) {
 		if err := c.repeat(t, raw, until); err != nil {
 			c.srv.cfg.Log.Warn("not all of a session could be set again at the server", "err", err)
 		}

@@ -56,7 +56,9 @@ func TestReinitialize(t *testing.T) {
 				ran[r.body]++
 			}
 		}
-		want := []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, set[4], set[2]}
+		want := []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","id":"signalbox-1","method":"logging/setLevel","params":{"level":"debug"}}`,
+			`{"jsonrpc":"2.0","id":"signalbox-2","method":"resources/subscribe","params":{"uri":"file:///b"}}`}
 		for i, raw := range want {
 			at, ok := seenAt[raw]
 			if !ok || i > 0 && at <= seenAt[want[i-1]] || i > 0 && ran[raw] != 1 {
@@ -75,7 +77,7 @@ func TestReinitialize(t *testing.T) {
 		if ran[set[0]]+ran[set[1]]+ran[set[3]] != 0 {
 			t.Error("what was changed or taken back later was set again")
 		}
-		if st := c.conn.(upstream.Stateful).State(); st.Session != "second" {
+		if st := c.conn.(upstream.Movable).State(); st.Session != "second" {
 			t.Errorf("state %+v", st)
 		}
 		if c.events.ended() || counts(srv)["http://"+s.addr] != 1 {

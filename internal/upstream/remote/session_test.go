@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,7 +65,7 @@ func TestNames(t *testing.T) {
 					t.Error("an empty version was sent")
 				}
 				want := upstream.State{Address: "http://10.0.0.1:80", Session: tt.session, Revision: mcp.Revision(tt.version)}
-				if got := c.conn.(upstream.Stateful).State(); got != want {
+				if got := c.conn.(upstream.Movable).State(); !reflect.DeepEqual(got, want) {
 					t.Errorf("state %+v, want %+v", got, want)
 				}
 			})
