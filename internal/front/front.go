@@ -33,6 +33,7 @@ type Config struct {
 	Buffers      *buf.Pool      // for large bodies; nil: none are reused
 	PublicURL    *url.URL       // nil: none
 	Proxies      []netip.Prefix // peers whose forwarded headers are believed
+	Peers        Peers          // the other replicas; nil: there are none
 	Guard        *guard.Guard
 	Log          *slog.Logger
 	Metrics      *Metrics
@@ -94,10 +95,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
 	}
-	path := r.URL.Path
-	if len(path) > 1 {
-		path = strings.TrimSuffix(path, "/")
-	}
+	path := trimPath(r.URL.Path)
 	switch path {
 	case "/healthz":
 		f.writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
@@ -119,6 +117,11 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.preflight(w)
 		return
 	}
+	f.serve(w, r, b, what, base)
+}
+
+// serve answers at an endpoint.
+func (f *Front) serve(w http.ResponseWriter, r *http.Request, b *live.Backend, what endpoint, base string) {
 	if err := checkHeaders(r.Header); err != nil {
 		f.fail(w, nil, err)
 		return
@@ -131,6 +134,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case endpointMessages:
 		f.messages(w, r, b)
 	}
+}
+
+// trimPath: a trailing slash makes no difference.
+func trimPath(path string) string {
+	if len(path) > 1 {
+		return strings.TrimSuffix(path, "/")
+	}
+	return path
 }
 
 func (f *Front) ready(w http.ResponseWriter) {

@@ -24,7 +24,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
 		return
 	}
-	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, anonymous)
+	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, f.principal(r))
 	if err != nil {
 		f.fail(w, nil, err)
 		return
@@ -61,13 +61,15 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 		f.fail(w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session", "the query parameter session_id is missing; use the URL of the endpoint event"))
 		return
 	}
-	sess, missing := f.cfg.Live.Find(r.Context(), b, session.LegacySSE, id, anonymous)
-	limit := f.maxMessage(b)
-	if missing != nil {
+	sess, missing := f.find(r, b, session.LegacySSE, id)
+	limit, home := f.maxMessage(b), elsewhere(missing)
+	if missing != nil && home == "" {
 		limit = min(limit, echoLimit)
 	}
 	body, err := f.readBody(w, r, limit)
 	switch {
+	case err == nil && home != "":
+		f.forward(w, r, b, id, home, nil, body)
 	case err != nil && missing != nil:
 		f.fail(w, nil, missing)
 	case err != nil:

@@ -40,11 +40,12 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		return
 	}
 	var sess *live.Session
-	var missing error // set where the session header leads nowhere
-	limit := f.maxMessage(b)
-	if id := r.Header.Get(mcp.HeaderSession); id != "" {
-		sess, missing = f.cfg.Live.Find(r.Context(), b, session.Streamable, id, anonymous)
-		if missing != nil {
+	var missing error // set where the session header leads nowhere here
+	limit, home := f.maxMessage(b), ""
+	id := r.Header.Get(mcp.HeaderSession)
+	if id != "" {
+		sess, missing = f.find(r, b, session.Streamable, id)
+		if home = elsewhere(missing); missing != nil && home == "" {
 			limit = min(limit, echoLimit)
 		}
 	}
@@ -68,6 +69,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	switch {
 	case err == nil && isInitialize(&msg):
 		f.initialize(x, msg) // a session id that came with it means nothing
+	case home != "":
+		f.forward(w, r, b, id, home, errorID(&msg, err), body)
 	case missing != nil:
 		f.fail(w, errorID(&msg, err), missing)
 	case err != nil:
@@ -130,6 +133,9 @@ func newRequest(msg wire.Message, h http.Header) upstream.Request {
 func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body []byte) {
 	req := newRequest(msg, x.r.Header)
 	if msg.Kind != wire.Request {
+		if req.Method == mcp.NotifCancelled {
+			f.cancelElsewhere(x.r, sess, &msg, body)
+		}
 		if err := sess.Send(req); err != nil {
 			f.fail(x.w, nil, unanswerable(err))
 			return
@@ -155,10 +161,10 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
 	id := bytes.Clone(msg.Bytes(msg.ID))
 	req := newRequest(msg, x.r.Header)
-	sess, reader, err := f.cfg.Live.Open(x.b, anonymous, x.takes, req)
+	sess, reader, err := f.cfg.Live.Open(x.b, f.principal(x.r), x.takes, req)
 	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
 		x.b = now
-		sess, reader, err = f.cfg.Live.Open(x.b, anonymous, x.takes, req)
+		sess, reader, err = f.cfg.Live.Open(x.b, f.principal(x.r), x.takes, req)
 	}
 	if err != nil {
 		f.fail(x.w, id, err)
@@ -236,19 +242,12 @@ func (f *Front) get(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
 		return
 	}
-	sess, err := f.existing(r, b)
-	if err != nil {
-		f.fail(w, nil, err)
+	sess := f.existing(w, r, b)
+	if sess == nil {
 		return
 	}
-	var reader *live.Reader
-	if last := r.Header.Get(mcp.HeaderLastEvent); last != "" {
-		reader, err = sess.Resume(last)
-	} else {
-		reader, err = sess.Listen()
-	}
-	if err != nil {
-		f.fail(w, nil, err)
+	reader, ok := f.ownStream(w, r, b, sess)
+	if !ok {
 		return
 	}
 	x := &exchange{f: f, w: w, r: r, b: b, takes: live.TakesSSE, sess: sess, revision: sess.Revision()}
@@ -257,27 +256,33 @@ func (f *Front) get(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 }
 
 func (f *Front) delete(w http.ResponseWriter, r *http.Request, b *live.Backend) {
-	sess, err := f.existing(r, b)
-	if err != nil {
-		f.fail(w, nil, err)
+	sess := f.existing(w, r, b)
+	if sess == nil {
 		return
 	}
 	sess.Delete()
 	f.writeStatus(w, http.StatusNoContent)
 }
 
-// existing is the session that a request without a body names.
-func (f *Front) existing(r *http.Request, b *live.Backend) (*live.Session, error) {
+// existing is the session that a request without a body names; nil: the request
+// is answered.
+func (f *Front) existing(w http.ResponseWriter, r *http.Request, b *live.Backend) *live.Session {
 	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
-		return nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session", "the header Mcp-Session-Id is missing")
+		f.fail(w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session", "the header Mcp-Session-Id is missing"))
+		return nil
 	}
-	sess, err := f.cfg.Live.Find(r.Context(), b, session.Streamable, id, anonymous)
+	sess, err := f.find(r, b, session.Streamable, id)
+	if home := elsewhere(err); home != "" {
+		f.forward(w, r, b, id, home, nil, nil)
+		return nil
+	}
+	if v := r.Header.Get(mcp.HeaderVersion); err == nil && v != "" && !mcp.Revision(v).Handshake() {
+		err = unsupportedVersion(v)
+	}
 	if err != nil {
-		return nil, err
+		f.fail(w, nil, err)
+		return nil
 	}
-	if v := r.Header.Get(mcp.HeaderVersion); v != "" && !mcp.Revision(v).Handshake() {
-		return nil, unsupportedVersion(v)
-	}
-	return sess, nil
+	return sess
 }

@@ -40,7 +40,8 @@ func (s *Session) Resume(lastEventID string) (*Reader, error) {
 }
 
 func (s *Session) resume(lastEventID string) (*Reader, error) {
-	n, seq, ok := s.parseEventID(lastEventID)
+	p, ok := s.m.parseEventID(s.backend.Name, s.id, lastEventID)
+	n, seq := p.stream, p.seq
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -50,7 +51,7 @@ func (s *Session) resume(lastEventID string) (*Reader, error) {
 	if n == 0 {
 		st = s.own
 	}
-	if !ok || st == nil || seq < st.dropped || seq > st.last() {
+	if !ok || p.replica != s.m.cfg.Replica || st == nil || seq < st.dropped || seq > st.last() {
 		return nil, ErrPosition
 	}
 	if st.own && s.m.Draining() {

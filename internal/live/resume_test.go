@@ -173,7 +173,7 @@ func TestEventIDsOfOthersAreRefused(t *testing.T) {
 		"negative":            n + ".-1." + mac,
 		"too far":             n + ".zzz." + mac,
 		"huge":                n + ".zzzzzzzzzzzzzzzzzzzzzzzz." + mac,
-		"unknown stream":      "zz." + seq + "." + s.streamMAC(35*36+35),
+		"unknown stream":      "zz." + seq + "." + s.m.streamMAC("srv", s.ID(), "", 35*36+35),
 		"a server's event id": "17",
 	} {
 		if _, err := s.Resume(bad); !errors.Is(err, ErrPosition) {

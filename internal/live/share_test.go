@@ -352,3 +352,43 @@ func TestAttachToALostAddress(t *testing.T) {
 		}
 	})
 }
+
+// A stream is resumed where it is, and an event id says where that is.
+func TestEventIDsNameTheReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		s := all[0].begin()
+		other, err := all[1].find(s.ID(), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Call(TakesBoth, []upstream.Request{request(1, "tools/call")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Keep()
+		id := r.EventID(0)
+		r.Close()
+		if home := all[1].m.EventHome(all[1].b, s.ID(), id); home != "a" {
+			t.Errorf("at another replica its home is %q", home)
+		}
+		if home := all[0].m.EventHome(all[0].b, s.ID(), id); home != "" {
+			t.Errorf("at home it is %q", home)
+		}
+		if home := all[1].m.EventHome(all[1].b, "another session", id); home != "" {
+			t.Errorf("for another session it is %q", home)
+		}
+		if _, err := other.Resume(id); !errors.Is(err, ErrPosition) {
+			t.Errorf("resumed elsewhere: %v", err)
+		}
+		forged := id[:len(id)-1] + "b"
+		if home := all[0].m.EventHome(all[0].b, s.ID(), forged); home != "" {
+			t.Errorf("a forged replica is believed: %q", home)
+		}
+		again, err := s.Resume(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Close()
+	})
+}
