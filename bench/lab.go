@@ -30,12 +30,14 @@ type lab struct {
 // running is a started target.
 type running struct {
 	load.Endpoint
+	target  *target
 	process *proc.Process
+	behind  *running // the server that it stands before, or nil
 }
 
 // prepare builds the programs and installs the peers.
 func (l *lab) prepare(ctx context.Context, rows []row) error {
-	if err := l.build(ctx, ".", "./echoserver", "./directserver"); err != nil {
+	if err := l.build(ctx, ".", "./echoserver", "./directserver", "./reverseproxy"); err != nil {
 		return err
 	}
 	uses := func(f func(*target) bool) bool {
@@ -71,28 +73,89 @@ func (l *lab) command(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// start starts a target and waits until a session can be opened.
+// skipMissing skips the contestants whose program the machine does not have.
+func skipMissing(rows []row) {
+	for _, r := range rows {
+		for _, s := range r.series() {
+			if s.target == nil || s.target.needs == "" {
+				continue
+			}
+			if _, err := find(s.target.needs); err != nil {
+				s.skip = s.target.needs + " is not installed"
+			}
+		}
+	}
+}
+
+// start starts a target, after the server that it stands before, and waits until a session can
+// be opened.
 func (l *lab) start(ctx context.Context, t *target) (*running, error) {
-	port, err := l.freePort()
-	if err != nil {
-		return nil, err
+	r := &running{target: t}
+	at := place{}
+	var err error
+	if t.behind != nil {
+		if r.behind, err = l.start(ctx, t.behind); err != nil {
+			return nil, fmt.Errorf("behind %s: %w", t.name, err)
+		}
+		at.behind = r.behind.Addr
 	}
-	argv, err := t.argv(l, port)
-	if err != nil {
-		return nil, err
+	if at.port, err = l.freePort(); err == nil {
+		err = l.launch(ctx, r, at)
 	}
-	l.started++
-	p, err := proc.Start(argv, filepath.Join(l.dir, fmt.Sprintf("%d.log", l.started)))
 	if err != nil {
-		return nil, err
-	}
-	r := &running{Endpoint: t.endpoint(port), process: p}
-	if err := r.await(ctx); err != nil {
-		p.Stop(t.grace())
-		fmt.Fprintf(l.say, "%s: %v; it wrote:\n%s\n", t.name, err, p.Log())
+		r.stop()
 		return nil, err
 	}
 	return r, nil
+}
+
+// launch starts r's own program.
+func (l *lab) launch(ctx context.Context, r *running, at place) error {
+	argv, err := r.target.argv(l, at)
+	if err != nil {
+		return err
+	}
+	l.started++
+	r.Endpoint = r.target.endpoint(at.port)
+	if r.process, err = proc.Start(argv, filepath.Join(l.dir, fmt.Sprintf("%d.log", l.started))); err != nil {
+		return err
+	}
+	if err := r.await(ctx); err != nil {
+		fmt.Fprintf(l.say, "%s: %v; it wrote:\n%s\n", r.target.name, err, r.process.Log())
+		return err
+	}
+	return nil
+}
+
+// stop ends the program, and then the one behind it.
+func (r *running) stop() {
+	if r.process != nil {
+		r.process.Stop(r.target.grace())
+	}
+	if r.behind != nil {
+		r.behind.stop()
+	}
+}
+
+// cpu is the processor time that the contestant has used, its server included.
+func (r *running) cpu() (time.Duration, error) {
+	used, err := proc.CPU(r.process.PID())
+	if err != nil || r.behind == nil {
+		return used, err
+	}
+	behind, err := r.behind.cpu()
+	return used + behind, err
+}
+
+// ended is an error when the program, or the one behind it, has ended.
+func (r *running) ended() error {
+	if ended, how := r.process.Ended(); ended {
+		return fmt.Errorf("%s: process ended: %v", r.target.name, how)
+	}
+	if r.behind != nil {
+		return r.behind.ended()
+	}
+	return nil
 }
 
 func (r *running) await(ctx context.Context) error {
@@ -103,8 +166,8 @@ func (r *running) await(ctx context.Context) error {
 			s.End()
 			return nil
 		}
-		if ended, how := r.process.Ended(); ended {
-			return fmt.Errorf("ended at start: %v", how)
+		if err := r.ended(); err != nil {
+			return fmt.Errorf("at start: %w", err)
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("not ready within %v: %w", startTimeout, err)

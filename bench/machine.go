@@ -21,6 +21,9 @@ func machineFacts(ctx context.Context) []string {
 	if out, err := exec.CommandContext(ctx, "node", "--version").Output(); err == nil {
 		facts = append(facts, "Node.js "+strings.TrimSpace(string(out)))
 	}
+	if version := nginxVersion(ctx); version != "" {
+		facts = append(facts, "nginx "+version)
+	}
 	for _, name := range []string{"supergateway", "mcp-proxy"} {
 		if version := npmVersion(name); version != "" {
 			facts = append(facts, "npm "+name+" "+version)

@@ -1,5 +1,6 @@
 // Command bench measures Signalbox side by side with the same echo server reached directly and
-// with other proxies, on this machine, and writes a table in Markdown.
+// with other proxies, on this machine, and writes a table in Markdown. What it measures is in
+// newRows, who takes part in newTargets.
 //
 //	go run . [-o FILE] [-quick] [-rows KEY,...] [-targets NAME,...] [-runs N] [-seconds N]
 //
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	}
 	if opts.list {
 		for _, r := range rows {
-			fmt.Printf("%-14s %s\n", r.key, r.title)
+			fmt.Printf("%-15s %s\n", r.key, r.title)
 		}
 		return nil
 	}
@@ -65,16 +66,20 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	} else {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
+	skipMissing(rows)
 	if err := l.prepare(ctx, rows); err != nil {
 		return err
 	}
 	rep := report{args: args, opts: opts, facts: machineFacts(ctx), began: time.Now()}
 	for i := range rows {
-		l.run(ctx, &rows[i])
+		if rows[i].addedTo == "" {
+			l.run(ctx, &rows[i])
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
+	fillAdded(rows)
 	rep.rows = rows
 	if err := rep.write(opts.out); err != nil {
 		return err
@@ -129,7 +134,7 @@ func choose(rows []row, o options) ([]row, error) {
 		}
 	}
 	if len(o.rows) > 0 {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return !slices.Contains(o.rows, r.key) })
+		rows = asked(rows, o.rows)
 	}
 	if len(o.targets) == 0 {
 		return rows, nil
@@ -148,4 +153,17 @@ func choose(rows []row, o options) ([]row, error) {
 		r.peers = slices.DeleteFunc(r.peers, out)
 	}
 	return slices.DeleteFunc(rows, func(r row) bool { return len(r.series()) == 0 }), nil
+}
+
+// asked are the rows of these keys, with those that give their figures and those that they give.
+func asked(rows []row, keys []string) []row {
+	sources := map[string]bool{}
+	for _, r := range rows {
+		if r.addedTo != "" && slices.Contains(keys, r.key) {
+			sources[r.addedTo] = true
+		}
+	}
+	return slices.DeleteFunc(rows, func(r row) bool {
+		return !slices.Contains(keys, r.key) && !slices.Contains(keys, r.addedTo) && !sources[r.key]
+	})
 }

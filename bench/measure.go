@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/bench/internal/load"
-	"github.com/signalbox-mcp/signalbox/bench/internal/proc"
 )
 
 // sample is what one run of a series gave.
@@ -23,6 +22,7 @@ type series struct {
 	target  *target // nil where measure starts what it needs
 	fresh   bool    // a new process for each run
 	measure measure
+	skip    string // why it is not measured; empty: it is
 
 	samples []sample
 	err     error // why it stopped
@@ -63,14 +63,14 @@ func (l *lab) run(ctx context.Context, r *row) {
 	began := time.Now()
 	up := map[*target]*running{}
 	defer func() {
-		for t, on := range up {
-			on.process.Stop(t.grace())
+		for _, on := range up {
+			on.stop()
 		}
 		fmt.Fprintf(l.say, "%s: took %v\n", r.key, time.Since(began).Round(time.Second))
 	}()
 	for i := range l.opts.runs {
 		for _, s := range r.series() {
-			if s.err != nil || ctx.Err() != nil || i >= l.opts.runsOf(s) {
+			if s.skip != "" || s.err != nil || ctx.Err() != nil || i >= l.opts.runsOf(s) {
 				continue
 			}
 			m, err := l.once(ctx, s, up)
@@ -107,27 +107,29 @@ func (l *lab) once(ctx context.Context, s *series, up map[*target]*running) (sam
 			return sample{}, err
 		}
 		if s.fresh {
-			defer on.process.Stop(s.target.grace())
+			defer on.stop()
 		} else {
 			up[s.target] = on
 		}
 	}
 	m, err := s.measure(ctx, l, on)
-	if ended, how := on.process.Ended(); ended {
-		return m, fmt.Errorf("process ended: %v", how)
+	if ended := on.ended(); ended != nil {
+		return m, ended
 	}
 	return m, err
 }
 
-// throughput measures calls of an echo per second.
-func throughput(sessions, size int, legacy bool) measure {
+// throughput measures the calls per second that plan's sessions make.
+func throughput(plan load.Plan) measure {
 	return func(ctx context.Context, l *lab, on *running) (sample, error) {
 		var cpu time.Duration
-		r, err := load.Run(ctx, load.Plan{Endpoint: on.Endpoint, Legacy: legacy, Sessions: sessions, Bytes: size,
-			Warm: l.opts.warm, Measure: l.opts.measure, Beside: func(ctx context.Context) (err error) {
-				cpu, err = cpuUntil(ctx, on.process.PID())
-				return err
-			}})
+		plan := plan
+		plan.Endpoint, plan.Warm, plan.Measure = on.Endpoint, l.opts.warm, l.opts.measure
+		plan.Beside = func(ctx context.Context) (err error) {
+			cpu, err = cpuUntil(ctx, on)
+			return err
+		}
+		r, err := load.Run(ctx, plan)
 		if err != nil {
 			return sample{}, err
 		}
@@ -135,13 +137,13 @@ func throughput(sessions, size int, legacy bool) measure {
 	}
 }
 
-// cpuUntil is the processor time that pid and its descendants use until ctx ends.
-func cpuUntil(ctx context.Context, pid int) (time.Duration, error) {
-	before, err := proc.CPU(pid)
+// cpuUntil is the processor time that the contestant uses until ctx ends.
+func cpuUntil(ctx context.Context, on *running) (time.Duration, error) {
+	before, err := on.cpu()
 	if err != nil {
 		return 0, err
 	}
 	<-ctx.Done()
-	after, err := proc.CPU(pid)
+	after, err := on.cpu()
 	return after - before, err
 }

@@ -90,12 +90,12 @@ func bigReplies(ctx context.Context, on *running) error {
 			return nil
 		case <-tick.C:
 		}
-		answer, _, err := s.Call(calls.Next())
+		reply, err := s.Call(calls.Next())
 		if err != nil {
 			return err
 		}
 		want = echo.Fill(want[:0], calls.Payload(), bigReply)
-		if err := calls.Check(answer, want); err != nil {
+		if err := calls.Check(reply.Response, want); err != nil {
 			return err
 		}
 	}
@@ -135,10 +135,11 @@ func bigCall(s load.Session, tool string, size int) error {
 		sent, extra = echo.TagLen, `,"bytes":`+strconv.Itoa(size)
 	}
 	calls := load.NewCalls(tool, "peak-", sent, extra)
-	answer, _, err := s.Call(calls.Next())
+	reply, err := s.Call(calls.Next())
 	if err != nil {
 		return err
 	}
+	answer := reply.Response
 	switch tool {
 	case "big":
 		return calls.Check(answer, echo.Fill(nil, calls.Payload(), size))
@@ -224,16 +225,16 @@ func firstByte(_ context.Context, _ *lab, on *running) (sample, error) {
 	defer s.End()
 	calls := load.NewCalls("sleep", "slow-", 200, "")
 	start := time.Now()
-	answer, first, err := s.Call(calls.Next())
+	reply, err := s.Call(calls.Next())
 	if err != nil {
 		return sample{}, err
 	}
 	took := time.Since(start)
-	if err := calls.Check(answer, calls.Payload()); err != nil {
+	if err := calls.Check(reply.Response, calls.Payload()); err != nil {
 		return sample{}, err
 	}
 	if took < echo.SleepFor {
 		return sample{}, fmt.Errorf("answered after %v, before the server did", took)
 	}
-	return sample{value: first.Sub(start).Seconds() * 1000}, nil
+	return sample{value: reply.First.Sub(start).Seconds() * 1000}, nil
 }

@@ -18,16 +18,14 @@ type report struct {
 	rows  []row
 }
 
-// peerNames are the columns for the other proxies, by the names of their targets.
-func peerNames() []string { return []string{"supergateway --stateful", "supergateway", "mcp-proxy"} }
-
 func (r *report) write(file string) error {
 	var b bytes.Buffer
 	r.preamble(&b)
-	b.WriteString("## Throughput\n\nMedians; p50 / p99 of a call in ms; processor time a call, of the base / of Signalbox\nwith its server, in µs, which what else runs on the machine changes least. The share of another proxy is of the same base.\n\n")
-	r.table(&b, "at least", func(row row) bool { return !row.compare.upper })
-	b.WriteString("\n## Memory, latency and large messages\n\n")
-	r.table(&b, "below", func(row row) bool { return row.compare.upper })
+	for _, s := range sections {
+		if slices.ContainsFunc(r.rows, s.has) {
+			r.table(&b, s)
+		}
+	}
 	r.failures(&b)
 	r.runs(&b)
 	if file == "" {
@@ -50,7 +48,11 @@ connection that makes its next call when the last one is answered. Every call is
 and number; an answer with another id, with one changed byte, a second one, or none fails the contestant,
 and the reason is given below.
 
-The base is the same echo served by net/http with nothing in between, unless the row names another.
+The direct server, "direct", is the echo served by net/http with nothing in between; it is the base, unless
+the row or the table names another. ReverseProxy is that of net/http/httputil, with a transport that keeps a
+connection for each session, request bodies read before they are sent on, and no delay in flushing. nginx is
+a plain reverse proxy with connections kept to the server; `+"`proxy_buffering`"+` is off where replies are SSE, as
+it would hold events back, and on, its default and the quicker, where they are JSON.
 Signalbox is the default binary with logs and metrics on and only the limits on sessions and processes
 raised. The other proxies run as their manuals say. supergateway starts a process for each session with
 `+"`--stateful`"+`, so its memory is that of its own process, with 50 sessions; without it, it is measured over
@@ -70,108 +72,16 @@ func quoted(args []string) []string {
 	return out
 }
 
-func (r *report) table(b *bytes.Buffer, bound string, want func(row) bool) {
-	fmt.Fprintf(b, "| row | base | Signalbox | result | %s | aim | base p50 / p99 | Signalbox p50 / p99 | CPU a call | %s |\n", bound, strings.Join(peerNames(), " | "))
-	fmt.Fprintf(b, "|---|%s\n", strings.Repeat("---|", 8+len(peerNames())))
-	for _, row := range r.rows {
-		if !want(row) {
-			continue
-		}
-		cells := []string{row.title, figure(row, row.base), figure(row, row.own), row.result(row.own),
-			row.bound(row.atLeast), row.bound(row.aim), quantiles(row.base), quantiles(row.own), cpus(row)}
-		for _, name := range peerNames() {
-			cells = append(cells, row.peer(name))
-		}
-		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
-	}
-}
-
-func figure(r row, s *series) string {
-	switch {
-	case s == nil:
-		return ""
-	case s.err != nil:
-		return "**fails**"
-	}
-	return number(s.median().value) + " " + r.unit
-}
-
-func quantiles(s *series) string {
-	if s == nil || s.err != nil || s.median().p50 == 0 {
-		return ""
-	}
-	m := s.median()
-	return millis(m.p50) + " / " + millis(m.p99)
-}
-
-// cpus is the processor time of a call in µs, base and own.
-func cpus(r row) string {
-	if r.base == nil || r.base.median().cpu == 0 || r.own == nil || r.own.median().cpu == 0 {
-		return ""
-	}
-	return number(r.base.median().cpu.Seconds()*1e6) + " / " + number(r.own.median().cpu.Seconds()*1e6)
-}
-
-// result is the row's result for s, empty where a part is missing, and whether it is in bounds.
-func (r row) result(s *series) string {
-	value, ok := r.value(s)
-	if !ok {
-		return ""
-	}
-	text := number(value) + " " + r.compare.unit
-	switch {
-	case s != r.own || r.atLeast == 0:
-		return text
-	case r.compare.upper == (value < r.atLeast):
-		return text + ", met"
-	}
-	return text + ", **missed**"
-}
-
-func (r row) value(s *series) (float64, bool) {
-	if s == nil || s.err != nil || len(s.samples) == 0 {
-		return 0, false
-	}
-	var base float64
-	if r.base != nil {
-		if r.base.err != nil || len(r.base.samples) == 0 {
-			return 0, false
-		}
-		base = r.base.median().value
-	} else if r.compare.unit != r.unit {
-		return 0, false // its base was not asked for
-	}
-	return r.compare.of(base, s.median().value), true
-}
-
-func (r row) bound(v float64) string {
-	if v == 0 {
-		return ""
-	}
-	return number(v) + " " + r.compare.unit
-}
-
-func (r row) peer(name string) string {
-	for _, s := range r.peers {
-		if s.name != name {
-			continue
-		}
-		if s.err != nil {
-			return "fails"
-		}
-		parts := []string{r.result(s), figure(r, s), quantiles(s)}
-		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
-		return strings.Join(slices.Compact(parts), "; ")
-	}
-	return ""
-}
-
-// failures names what failed, and why.
+// failures names what failed or was skipped, and why.
 func (r *report) failures(b *bytes.Buffer) {
-	b.WriteString("\n## Failures\n\n")
+	b.WriteString("## Failed or skipped\n\n")
 	any := false
 	for _, row := range r.rows {
 		for _, s := range row.series() {
+			if s.skip != "" {
+				any = true
+				fmt.Fprintf(b, "- %s: %s: skipped: %s\n", row.key, s.name, s.skip)
+			}
 			if s.err != nil {
 				any = true
 				fmt.Fprintf(b, "- %s: %s: %s\n", row.key, s.name, code(s.err.Error()))
@@ -212,20 +122,6 @@ func (r *report) verdict() error {
 	}
 	return nil
 }
-
-func number(v float64) string {
-	switch {
-	case v >= 100 || v <= -100:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 10 || v <= -10:
-		return fmt.Sprintf("%.1f", v)
-	case v >= 0.1 || v <= -0.1:
-		return fmt.Sprintf("%.2f", v)
-	}
-	return fmt.Sprintf("%.4f", v)
-}
-
-func millis(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()*1000) }
 
 // code is text as Markdown code on one line, cut to a readable length.
 func code(text string) string {

@@ -1,5 +1,11 @@
 package main
 
+import (
+	"slices"
+
+	"github.com/signalbox-mcp/signalbox/bench/internal/load"
+)
+
 // row is one line of the table.
 type row struct {
 	key, title string
@@ -9,6 +15,9 @@ type row struct {
 	compare    compare
 	atLeast    float64 // of what compare gives; at most where compare says so. 0: no target
 	aim        float64
+	beyond     string // contestant whose figure is the aim beyond aim, or empty
+	http       bool   // the server behind is reached over HTTP
+	addedTo    string // key of the row whose runs give this row's figures; empty: it has its own
 }
 
 // compare is how a row's result comes from its figures.
@@ -35,13 +44,17 @@ func itself(_, value float64) float64        { return value }
 // newRows are all rows, in the order of the table.
 func newRows() []row {
 	t := newTargets()
-	return append(throughputRows(t), quantityRows(t)...)
+	return slices.Concat(httpRows(t), throughputRows(t), quantityRows(t))
 }
 
+var (
+	times       = compare{of: ratio, unit: "×"}
+	timesAtMost = compare{of: ratio, unit: "×", upper: true}
+)
+
 func throughputRows(t targets) []row {
-	times := compare{of: ratio, unit: "×"}
 	echoRow := func(key, title string, sessions, size int, atLeast, aim float64) row {
-		m := throughput(sessions, size, false)
+		m := throughput(load.Plan{Sessions: sessions, Bytes: size})
 		return row{key: key, title: title, unit: "req/s", compare: times, atLeast: atLeast, aim: aim,
 			base: of(t.direct, m), own: of(t.shared, m),
 			peers: []*series{of(t.superStateful, m), of(t.superDefault, m), of(t.mcpProxy, m)}}
@@ -50,7 +63,8 @@ func throughputRows(t targets) []row {
 	perSession.own.target = t.perSession
 	perSession.peers = perSession.peers[:1]
 
-	mcp, sse := throughput(16, 200, false), throughput(16, 200, true)
+	mcp := throughput(load.Plan{Sessions: 16, Bytes: 200})
+	sse := throughput(load.Plan{Sessions: 16, Bytes: 200, Legacy: true})
 	legacy := row{key: "sse-16", title: "HTTP+SSE clients against `/mcp` clients, shared, 200 B, 16 sessions", unit: "req/s", compare: times, atLeast: 0.7, aim: 0.9,
 		base: &series{name: "signalbox /mcp", target: t.shared, measure: mcp}, own: of(t.shared, sse),
 		peers: []*series{of(t.superDefault, sse), of(t.mcpProxy, sse)}}

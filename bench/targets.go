@@ -10,15 +10,27 @@ import (
 
 // target is one program that clients talk to.
 type target struct {
-	name string
-	npm  bool   // a peer from the folder npm
-	mcp  string // path of Streamable HTTP, or empty
-	sse  string // path of HTTP+SSE, or empty
-	argv func(l *lab, port int) ([]string, error)
+	name   string
+	npm    bool    // a peer from the folder npm
+	needs  string  // program that the machine must have, or empty
+	mcp    string  // path of Streamable HTTP, or empty
+	sse    string  // path of HTTP+SSE, or empty
+	behind *target // HTTP server that it stands before and that starts first, or nil
+	argv   func(l *lab, at place) ([]string, error)
 }
 
+// place is where a target that starts finds its own port and the server behind it.
+type place struct {
+	port   int
+	behind string // host:port
+}
+
+func (p place) listen() string { return loopback(p.port) }
+
+func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
+
 func (t *target) endpoint(port int) load.Endpoint {
-	return load.Endpoint{Addr: "127.0.0.1:" + strconv.Itoa(port), MCP: t.mcp, SSE: t.sse}
+	return load.Endpoint{Addr: loopback(port), MCP: t.mcp, SSE: t.sse}
 }
 
 // grace is how long the program has to end by itself.
@@ -33,40 +45,56 @@ func (t *target) grace() time.Duration {
 type targets struct {
 	direct, shared, perSession            *target
 	superStateful, superDefault, mcpProxy *target
+
+	remote, reverseProxy, nginx, nginxStream *target // before an HTTP server
 }
 
 func newTargets() targets {
+	direct := &target{name: "direct", mcp: "/mcp", argv: func(l *lab, at place) ([]string, error) {
+		return []string{l.bin("directserver"), "-listen", at.listen()}, nil
+	}}
+	remote := signalbox(func(_ *lab, at place) []string { return []string{"http://" + at.behind + "/mcp"} })
+	remote.behind = direct
 	return targets{
-		direct: &target{name: "direct", mcp: "/mcp", argv: func(l *lab, port int) ([]string, error) {
-			return []string{l.bin("directserver"), "-listen", "127.0.0.1:" + strconv.Itoa(port)}, nil
-		}},
-		shared:     signalbox("signalbox", "shared"),
-		perSession: signalbox("signalbox", "session"),
-		superStateful: &target{name: "supergateway --stateful", npm: true, mcp: "/mcp", argv: func(l *lab, port int) ([]string, error) {
+		direct:     direct,
+		shared:     signalbox(stdioServer("shared")),
+		perSession: signalbox(stdioServer("session")),
+		superStateful: &target{name: "supergateway --stateful", npm: true, mcp: "/mcp", argv: func(l *lab, at place) ([]string, error) {
 			return []string{l.npm("supergateway"), "--stdio", l.bin("echoserver"), "--outputTransport", "streamableHttp",
-				"--stateful", "--port", strconv.Itoa(port)}, nil
+				"--stateful", "--port", strconv.Itoa(at.port)}, nil
 		}},
-		superDefault: &target{name: "supergateway", npm: true, sse: "/sse", argv: func(l *lab, port int) ([]string, error) {
-			return []string{l.npm("supergateway"), "--stdio", l.bin("echoserver"), "--port", strconv.Itoa(port)}, nil
+		superDefault: &target{name: "supergateway", npm: true, sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
+			return []string{l.npm("supergateway"), "--stdio", l.bin("echoserver"), "--port", strconv.Itoa(at.port)}, nil
 		}},
-		mcpProxy: &target{name: "mcp-proxy", npm: true, mcp: "/mcp", sse: "/sse", argv: func(l *lab, port int) ([]string, error) {
-			return []string{l.npm("mcp-proxy"), "--port", strconv.Itoa(port), "--", l.bin("echoserver")}, nil
+		mcpProxy: &target{name: "mcp-proxy", npm: true, mcp: "/mcp", sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
+			return []string{l.npm("mcp-proxy"), "--port", strconv.Itoa(at.port), "--", l.bin("echoserver")}, nil
 		}},
+		remote: remote,
+		reverseProxy: &target{name: "ReverseProxy", mcp: "/mcp", behind: direct, argv: func(l *lab, at place) ([]string, error) {
+			return []string{l.bin("reverseproxy"), "-listen", at.listen(), "-to", "http://" + at.behind}, nil
+		}},
+		nginx:       nginx(direct, "on"),
+		nginxStream: nginx(direct, "off"),
 	}
 }
 
 // signalbox is the default binary with only the limits raised, so that the number of sessions
-// is the benchmark's choice.
-func signalbox(name, isolation string) *target {
-	return &target{name: name, mcp: "/mcp", sse: "/sse", argv: func(l *lab, port int) ([]string, error) {
+// is the benchmark's choice. server gives the arguments that say what is behind it.
+func signalbox(server func(l *lab, at place) []string) *target {
+	return &target{name: "signalbox", mcp: "/mcp", sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
 		admin, err := l.freePort()
 		if err != nil {
 			return nil, err
 		}
-		return []string{l.bin("signalbox"), "serve", "--listen", "127.0.0.1:" + strconv.Itoa(port),
-			"--admin-listen", "127.0.0.1:" + strconv.Itoa(admin), "--isolation", isolation,
-			"--max-sessions", "100000", "--max-processes", "1000", "--", l.bin("echoserver")}, nil
+		return append([]string{l.bin("signalbox"), "serve", "--listen", at.listen(), "--admin-listen", loopback(admin),
+			"--max-sessions", "100000", "--max-processes", "1000"}, server(l, at)...), nil
 	}}
+}
+
+func stdioServer(isolation string) func(*lab, place) []string {
+	return func(l *lab, _ place) []string {
+		return []string{"--isolation", isolation, "--", l.bin("echoserver")}
+	}
 }
 
 // bin is a program that prepare built.

@@ -240,3 +240,27 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("by the environment: %+v, %v", grammar.Serve, err)
 	}
 }
+
+// The rule that filters the list guards the call.
+func TestToolsAreFiltered(t *testing.T) {
+	_, base := serveFile(t, configFile(t, t.TempDir(), `
+mcpServers:
+  own: {SELF, tools: {allow: [read*], deny: [read_all]}}
+  shared: {SELF, isolation: shared, disabledTools: [write, read_all]}
+  all: {SELF}
+`))
+	for name, want := range map[string]string{"own": `[{"name":"read", "n":1.0}]`, "shared": `[{"name":"read", "n":1.0}]`, "all": `[{"name":"read", "n":1.0},{"name":"write"},{"name":"read_all"}]`} {
+		url := base + "/servers/" + name + "/mcp"
+		session := openAt(t, url)
+		_, list, _ := post(t, url, session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		if list != `{"jsonrpc":"2.0","id":1,"result":{"tools":`+want+`,"x":1e400}}` {
+			t.Errorf("%s: %s", name, list)
+		}
+		for tool, allowed := range map[string]bool{"read": true, "write": name == "all", `r\u0065ad_all`: name == "all"} {
+			_, answer, _ := post(t, url, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`"}}`)
+			if strings.Contains(answer, `"result"`) != allowed || !allowed && !strings.Contains(answer, `"reason":"policy"`) {
+				t.Errorf("%s, call of %s: %s", name, tool, answer)
+			}
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/gcpace"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 )
@@ -83,6 +84,7 @@ type app struct {
 	log        *slog.Logger
 	supervisor *child.Supervisor
 	processes  *process.Metrics
+	policies   *policy.Metrics
 	store      session.Store
 	live       *live.Manager
 	front      *front.Front
@@ -97,9 +99,9 @@ type app struct {
 func (c *serveCmd) build(specs []spec, key []byte, log *slog.Logger) (*app, error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure, processes: process.NewMetrics(), store: session.NewMemory()}
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure, processes: process.NewMetrics(), policies: policy.NewMetrics(), store: session.NewMemory()}
 	requests := front.NewMetrics(sessions.Streams)
-	reg.MustRegister(a.processes, sessions, requests,
+	reg.MustRegister(a.processes, a.policies, sessions, requests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
 	if a.supervisor, err = child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/admin"
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
@@ -64,6 +65,13 @@ func (a *app) newServed(s spec) *served {
 		server = out.remote
 	} else {
 		server = process.New(a.processConfig(s))
+	}
+	if f := s.Tools; f != nil {
+		rules := &policy.Rules{Tools: policy.NewFilter(f.Allow, f.Deny), Shared: true}
+		server = policy.Wrap(server, policy.Config{
+			Name: s.Name, Rules: func(upstream.Request) (*policy.Rules, error) { return rules, nil },
+			Log: a.log.With("server", s.Name), Metrics: a.policies,
+		})
 	}
 	out.backend = &live.Backend{
 		Name: s.Name, Server: server, Idle: s.idle, MaxAge: s.maxAge, MaxMessage: int64(s.limits.MaxMessage),

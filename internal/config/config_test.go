@@ -12,46 +12,6 @@ import (
 	"testing"
 )
 
-func TestFilter(t *testing.T) {
-	var none *Filter
-	for _, c := range []struct {
-		filter *Filter
-		name   string
-		want   bool
-	}{
-		{none, "anything", true},
-		{&Filter{}, "anything", true},
-		{&Filter{Allow: []string{"read_*"}}, "read_file", true},
-		{&Filter{Allow: []string{"read_*"}}, "read_", true},
-		{&Filter{Allow: []string{"read_*"}}, "write_file", false},
-		{&Filter{Allow: []string{"read_*"}}, "xread_file", false},
-		{&Filter{Allow: []string{"*"}, Deny: []string{"delete_*"}}, "delete_all", false},
-		{&Filter{Deny: []string{"delete_*"}}, "deleted", true},
-		{&Filter{Allow: []string{"a?c"}}, "aäc", true},
-		{&Filter{Allow: []string{"a?c"}}, "ac", false},
-		{&Filter{Allow: []string{"a*b*c"}}, "a1b2b3c", true},
-		{&Filter{Allow: []string{"a*b*c"}}, "a1b2b3", false},
-		{&Filter{Allow: []string{"a.c", "[ab]"}}, "abc", false},
-		{&Filter{Allow: []string{"[ab]"}}, "[ab]", true},
-		{&Filter{Allow: []string{"**a**"}}, "a", true},
-		{&Filter{Allow: []string{"Read"}}, "read", false},
-		{&Filter{Deny: []string{"*"}}, "", false},
-		{&Filter{Deny: []string{""}}, "a", true},
-	} {
-		if got := c.filter.Allows(c.name); got != c.want {
-			t.Errorf("%+v.Allows(%q) = %v", c.filter, c.name, got)
-		}
-	}
-}
-
-// A pattern of many stars must not take exponential time.
-func TestFilterStars(t *testing.T) {
-	f := &Filter{Allow: []string{strings.Repeat("a*", 1000) + "b"}}
-	if f.Allows(strings.Repeat("a", 5000)) {
-		t.Error("matched")
-	}
-}
-
 func TestNearest(t *testing.T) {
 	known := []string{"listen", "admin-listen", "session-idle", "session-max-age", "env", "url", "tools", "max-sessions", "max-processes"}
 	for word, want := range map[string]string{

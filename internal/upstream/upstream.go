@@ -13,12 +13,17 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
+// Principal is who sent a request. Its Key is that of the session's owner.
+type Principal interface{ Key() string }
+
 // Request is one message from a client on its way to a server. The receiver
 // owns the bytes of Msg from then on.
 type Request struct {
 	Msg    wire.Message
 	Method mcp.Method  // mcp.Other for a response or an unknown method
 	Header http.Header // of the client's HTTP request, for allow-lists; not to be changed; may be nil
+	// Principal is who sent it; nil where nobody is told from others.
+	Principal Principal
 	// Buffer is what Msg lies in, if that came from a buf.Pool. A receiver that
 	// needs Msg no more may put it back.
 	Buffer []byte

@@ -8,6 +8,7 @@
 //	big    {"message": TAG, "bytes": N}: the message comes back as N bytes made by Fill
 //	size   the first TagLen bytes of the message, its length and its CRC-32
 //	sleep  like echo, after Delay
+//	steps  like echo, after Steps notifications of progress when the call asks for them
 package echo
 
 import (
@@ -23,9 +24,13 @@ const TagLen = 32
 // SleepFor is how long the tool "sleep" waits.
 const SleepFor = 400 * time.Millisecond
 
+// Steps is how many notifications of progress the tool "steps" sends before its answer.
+const Steps = 3
+
 // Call is one message to the server, as spans of the bytes given to Parse.
 type Call struct {
 	ID, Method, Name, Args []byte
+	Token                  []byte // progress token as it stands in JSON; nil without one
 }
 
 // Parse finds the spans. ID is nil for a notification.
@@ -53,10 +58,22 @@ func Parse(msg []byte) Call {
 			c.Name = unquote(value)
 		case "arguments":
 			c.Args = value
+		case "_meta":
+			c.Token = token(value)
 		}
 		return true
 	})
 	return c
+}
+
+func token(meta []byte) (token []byte) {
+	members(meta, func(key, value []byte) bool {
+		if string(key) == "progressToken" {
+			token = value
+		}
+		return token == nil
+	})
+	return token
 }
 
 // Delay is how long the answer must be held back.
@@ -65,6 +82,25 @@ func (c Call) Delay() time.Duration {
 		return SleepFor
 	}
 	return 0
+}
+
+// Steps is how many notifications of progress must be sent before the answer.
+func (c Call) Steps() int {
+	if c.Token != nil && string(c.Name) == "steps" {
+		return Steps
+	}
+	return 0
+}
+
+// Step appends the n-th notification of progress, from 1, to dst, without a line end.
+func (c Call) Step(dst []byte, n int) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`...)
+	dst = append(dst, c.Token...)
+	dst = append(dst, `,"progress":`...)
+	dst = strconv.AppendInt(dst, int64(n), 10)
+	dst = append(dst, `,"total":`...)
+	dst = strconv.AppendInt(dst, Steps, 10)
+	return append(dst, "}}"...)
 }
 
 // Answer appends the response to dst, without a line end; nothing for a notification.

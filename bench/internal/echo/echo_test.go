@@ -32,6 +32,31 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+func TestSteps(t *testing.T) {
+	for _, tc := range []struct{ name, params, want string }{
+		{"string token", `{"name":"steps","arguments":{"message":"m"},"_meta":{"x":1,"progressToken":"a-1"}}`,
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a-1","progress":1,"total":3}}` +
+				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a-1","progress":2,"total":3}}` +
+				`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"a-1","progress":3,"total":3}}`},
+		{"not asked for", `{"name":"steps","arguments":{"message":"m"}}`, ""},
+		{"other tool", `{"name":"echo","arguments":{"message":"m"},"_meta":{"progressToken":7}}`, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			call := Parse([]byte(`{"id":1,"method":"tools/call","params":` + tc.params + `}`))
+			var got []byte
+			for i := range call.Steps() {
+				got = call.Step(got, i+1)
+			}
+			if string(got) != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+			if want := `{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"message":"m"}}}`; string(call.Answer(nil)) != want {
+				t.Errorf("answer %s", call.Answer(nil))
+			}
+		})
+	}
+}
+
 func FuzzMembers(f *testing.F) {
 	f.Add(`{"a":1,"b":[{"c":"}\\"}],"d":null}`)
 	f.Add(`{"a":"\`)

@@ -12,16 +12,32 @@ import (
 type Calls struct {
 	request []byte
 	payload []byte // inside request: tag, then filling
-	fixed   int    // length of request without id and closing brace
+	fixed   int    // length of request up to what differs from call to call beside payload
 	tag     string // names run and session
+	steps   int    // notifications of progress that each call must bring
 	n       int
 }
 
 const tagNumber = 9 // digits of a call's number in its tag
 
+const beforeID = `},"jsonrpc":"2.0","id":`
+
 // NewCalls makes calls of tool with a message of size bytes; extra is put behind the message
 // inside the arguments. tag must be unlike that of any other session.
 func NewCalls(tool, tag string, size int, extra string) *Calls {
+	return newCalls(tool, tag, size, `"`+extra+"}"+beforeID)
+}
+
+// NewProgressCalls makes calls of tool that ask for progress, with a token that is the tag and
+// the call's number. Each call must bring so many notifications of it as steps says.
+func NewProgressCalls(tool, tag string, size, steps int) *Calls {
+	c := newCalls(tool, tag, size, `"},"_meta":{"progressToken":"`+tag)
+	c.steps = steps
+	return c
+}
+
+// newCalls makes calls whose message is followed by rest.
+func newCalls(tool, tag string, size int, rest string) *Calls {
 	c := &Calls{tag: tag}
 	c.request = append(c.request, `{"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"`...)
 	start := len(c.request)
@@ -31,9 +47,9 @@ func NewCalls(tool, tag string, size int, extra string) *Calls {
 	}
 	c.request = c.request[:start+size]
 	end := len(c.request)
-	c.request = append(c.request, `"`+extra+`}},"jsonrpc":"2.0","id":`...)
+	c.request = append(c.request, rest...)
 	c.fixed = len(c.request)
-	c.request = slices.Grow(c.request, 24) // for the id: payload stays inside
+	c.request = slices.Grow(c.request, 80) // for the numbers: payload stays inside
 	c.payload = c.request[start:end:end]
 	return c
 }
@@ -49,13 +65,42 @@ func (c *Calls) Next() []byte {
 			rest[i] = digits[k]
 		}
 	}
-	c.request = strconv.AppendInt(c.request[:c.fixed], int64(c.n), 10)
+	c.request = c.request[:c.fixed]
+	if c.steps > 0 {
+		c.request = append(c.request, digits...)
+		c.request = append(c.request, `"}`+beforeID...)
+	}
+	c.request = append(c.request, digits...)
 	c.request = append(c.request, '}')
 	return c.request
 }
 
 // Payload is the message of the request that Next made.
 func (c *Calls) Payload() []byte { return c.payload }
+
+// CheckProgress reports whether the notifications before an answer are the progress of the call
+// that Next made: each step once, in order.
+func (c *Calls) CheckProgress(notifications [][]byte) error {
+	step := 0
+	for _, n := range notifications {
+		if !bytes.Contains(n, []byte(`"notifications/progress"`)) {
+			continue
+		}
+		if step++; step > c.steps || !c.hasToken(n) || !hasNumber(n, `"progress":`, step) {
+			return fmt.Errorf("call %d: progress of another call, or out of turn: %s", c.n, excerpt(n))
+		}
+	}
+	if step != c.steps {
+		return fmt.Errorf("call %d: %d notifications of progress before the answer, not %d", c.n, step, c.steps)
+	}
+	return nil
+}
+
+func (c *Calls) hasToken(notification []byte) bool {
+	_, token, found := bytes.Cut(notification, []byte(`"progressToken":"`))
+	number, found2 := bytes.CutPrefix(token, []byte(c.tag))
+	return found && found2 && startsWith(number, c.n, `"`)
+}
 
 // Check reports whether answer is the result of the request that Next made and carries message.
 func (c *Calls) Check(answer, message []byte) error {
@@ -78,11 +123,16 @@ func (c *Calls) Check(answer, message []byte) error {
 	return nil
 }
 
-func (c *Calls) hasID(part []byte) bool {
-	_, id, found := bytes.Cut(part, []byte(`"id":`))
-	if !found {
-		return false
-	}
-	end := bytes.IndexAny(id, ",}")
-	return end > 0 && string(id[:end]) == strconv.Itoa(c.n)
+func (c *Calls) hasID(part []byte) bool { return hasNumber(part, `"id":`, c.n) }
+
+// hasNumber reports whether the first member that begins with key has the value n.
+func hasNumber(part []byte, key string, n int) bool {
+	_, value, found := bytes.Cut(part, []byte(key))
+	return found && startsWith(value, n, ",}")
+}
+
+// startsWith reports whether text is n and then one of the characters of end.
+func startsWith(text []byte, n int, end string) bool {
+	i := bytes.IndexAny(text, end)
+	return i > 0 && string(text[:i]) == strconv.Itoa(n)
 }

@@ -44,12 +44,12 @@ func (s *legacy) open(e Endpoint, deadline time.Time) error {
 		return err
 	}
 	s.prefix = head1("POST", path, e.Addr) + "Content-Length: "
-	message, _, err := s.Call([]byte(Initialize))
+	reply, err := s.Call([]byte(Initialize))
 	if err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	if !bytes.Contains(message, []byte(`"serverInfo"`)) {
-		return fmt.Errorf("initialize: %s", excerpt(message))
+	if !bytes.Contains(reply.Response, []byte(`"serverInfo"`)) {
+		return fmt.Errorf("initialize: %s", excerpt(reply.Response))
 	}
 	_, err = s.send([]byte(Initialized))
 	return err
@@ -85,17 +85,23 @@ func (s *legacy) subscribe(e Endpoint) (string, error) {
 	return u.RequestURI(), nil
 }
 
-func (s *legacy) Call(request []byte) ([]byte, time.Time, error) {
-	first, err := s.send(request)
-	if err != nil {
-		return nil, first, err
+func (s *legacy) Call(request []byte) (Reply, error) {
+	var r Reply
+	var err error
+	if r.First, err = s.send(request); err != nil {
+		return r, err
 	}
 	for {
 		if err := s.next(); err != nil {
-			return nil, first, fmt.Errorf("read the stream: %w", err)
+			return r, fmt.Errorf("read the stream: %w", err)
 		}
-		if len(s.data) > 0 && !isNotification(s.data) {
-			return s.data, first, nil
+		switch {
+		case len(s.data) == 0:
+		case isNotification(s.data):
+			r.Before = append(r.Before, bytes.Clone(s.data))
+		default:
+			r.Response = s.data
+			return r, nil
 		}
 	}
 }

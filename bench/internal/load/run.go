@@ -19,6 +19,7 @@ type Plan struct {
 	Legacy   bool // HTTP+SSE although Streamable HTTP is offered
 	Sessions int
 	Bytes    int // of a message's payload
+	Steps    int // notifications of progress to each call, by the tool "steps"; 0: calls of "echo"
 	Warm     time.Duration
 	Measure  time.Duration
 	// Beside, if set, runs while the sessions call, from the start of the measured time to the end of the context.
@@ -80,10 +81,17 @@ func openAll(p Plan) ([]*caller, error) {
 			return callers, fmt.Errorf("open session %d of %d: %w", i+1, p.Sessions, err)
 		}
 		tag := fmt.Sprintf("%s-s%04d-", nonce, i)
-		callers = append(callers, &caller{session: s, calls: NewCalls("echo", tag, p.Bytes, ""),
-			samples: make([]Sample, 0, 1<<15)})
+		callers = append(callers, &caller{session: s, calls: p.calls(tag),
+			samples: make([]Sample, 0, min(1<<15, 1<<19/p.Sessions))})
 	}
 	return callers, nil
+}
+
+func (p Plan) calls(tag string) *Calls {
+	if p.Steps > 0 {
+		return NewProgressCalls("steps", tag, p.Bytes, p.Steps)
+	}
+	return NewCalls("echo", tag, p.Bytes, "")
 }
 
 // endAll ends all sessions at once, since some servers take their time.
@@ -100,10 +108,13 @@ func (c *caller) work(ctx context.Context, from time.Time) {
 	until, _ := ctx.Deadline()
 	for ctx.Err() == nil {
 		start := time.Now()
-		answer, _, err := c.session.Call(c.calls.Next())
+		reply, err := c.session.Call(c.calls.Next())
 		end := time.Now()
 		if err == nil {
-			err = c.calls.Check(answer, c.calls.Payload())
+			err = c.calls.Check(reply.Response, c.calls.Payload())
+		}
+		if err == nil {
+			err = c.calls.CheckProgress(reply.Before)
 		}
 		if err != nil {
 			c.err = err

@@ -26,11 +26,17 @@ type Endpoint struct {
 	SSE  string // path of the HTTP+SSE stream, or empty
 }
 
+// Reply is what a call brought; its bytes are good until the next one.
+type Reply struct {
+	Response []byte    // the response message
+	Before   [][]byte  // notifications that came before it, in their order
+	First    time.Time // when the first byte of the HTTP answer was there
+}
+
 // Session is one open client session, for one goroutine.
 type Session interface {
-	// Call sends a request and returns the bytes of the response message, good until the next
-	// Call, and when the first byte of the HTTP answer was there.
-	Call(request []byte) (response []byte, first time.Time, err error)
+	// Call sends a request and waits for its response.
+	Call(request []byte) (Reply, error)
 	// End ends the session, politely where the transport knows how, and closes its connections.
 	End()
 }
@@ -57,7 +63,8 @@ type streamable struct {
 	c        *conn
 	endpoint Endpoint
 	id       string
-	post     string // request head up to the body's length
+	post     string   // request head up to the body's length
+	before   [][]byte // of the last reply, reused
 }
 
 func openOn(c *conn, e Endpoint) (*streamable, error) {
@@ -66,12 +73,12 @@ func openOn(c *conn, e Endpoint) (*streamable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	message, err := response(h, body)
+	reply, err := s.reply(h, body)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	if !bytes.Contains(message, []byte(`"serverInfo"`)) {
-		return nil, fmt.Errorf("initialize: %s", excerpt(message))
+	if !bytes.Contains(reply.Response, []byte(`"serverInfo"`)) {
+		return nil, fmt.Errorf("initialize: %s", excerpt(reply.Response))
 	}
 	s.id = h.session
 	s.post = s.headers("POST") + "Content-Length: "
@@ -99,13 +106,12 @@ func (s *streamable) headers(method string) string {
 	return h + "MCP-Protocol-Version: " + revision + "\r\n"
 }
 
-func (s *streamable) Call(request []byte) ([]byte, time.Time, error) {
+func (s *streamable) Call(request []byte) (Reply, error) {
 	h, body, err := s.c.do(s.post, request)
 	if err != nil {
-		return nil, h.first, err
+		return Reply{First: h.first}, err
 	}
-	message, err := response(h, body)
-	return message, h.first, err
+	return s.reply(h, body)
 }
 
 func (s *streamable) End() {
@@ -132,31 +138,37 @@ func (s *streamable) stream(deadline time.Time) (*conn, error) {
 	return c, err
 }
 
-// response finds the one response message in an HTTP answer, JSON or events.
-func response(h head, body []byte) ([]byte, error) {
+// reply finds the one response message in an HTTP answer, JSON or events, and what came before.
+func (s *streamable) reply(h head, body []byte) (Reply, error) {
+	r := Reply{First: h.first}
 	if h.status != 200 {
-		return nil, fmt.Errorf("HTTP %d: %s", h.status, excerpt(body))
+		return r, fmt.Errorf("HTTP %d: %s", h.status, excerpt(body))
 	}
 	if !h.events {
-		return body, nil
+		r.Response = body
+		return r, nil
 	}
-	var found []byte
+	s.before = s.before[:0]
 	for len(body) > 0 {
 		line, rest, _ := bytes.Cut(body, []byte("\n"))
 		body = rest
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
-		if data = bytes.TrimSpace(data); !ok || len(data) == 0 || isNotification(data) {
-			continue
+		data = bytes.TrimSpace(data)
+		switch {
+		case !ok || len(data) == 0:
+		case r.Response != nil:
+			return r, fmt.Errorf("a message after the response in the stream: %s", excerpt(data))
+		case isNotification(data):
+			s.before = append(s.before, data)
+		default:
+			r.Response = data
 		}
-		if found != nil {
-			return nil, fmt.Errorf("a second response in the stream: %s", excerpt(data))
-		}
-		found = data
 	}
-	if found == nil {
-		return nil, errors.New("stream ended without a response")
+	if r.Response == nil {
+		return r, errors.New("stream ended without a response")
 	}
-	return found, nil
+	r.Before = s.before
+	return r, nil
 }
 
 // isNotification tells what the server sends on its own from responses; no payload of the
