@@ -18,8 +18,8 @@ const module = "github.com/signalbox-mcp/signalbox/"
 var layers = [][]string{
 	{"internal/buf", "internal/gcpace"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/config"},
-	{"internal/session", "internal/upstream"},
-	{"internal/session/sessiontest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live"},
+	{"internal/session", "internal/upstream", "internal/auth"},
+	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live"},
 	{"internal/front", "internal/stdio", "internal/admin"},
 	{"cmd/signalbox"},
 	{"internal/mutants"},

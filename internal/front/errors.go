@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
@@ -22,6 +24,7 @@ type refusal struct {
 	message    string
 	data       string // further members of error.data, as JSON: `,"k":v`
 	retryAfter int    // seconds; 0: none
+	challenge  string // WWW-Authenticate; "": none
 	allow      string // for 405
 }
 
@@ -36,6 +39,7 @@ func refusalOf(err error) *refusal {
 	var r *refusal
 	var w *wire.Error
 	var g *guard.Refused
+	var a *auth.Failure
 	switch {
 	case errors.As(err, &r):
 		return r
@@ -43,6 +47,10 @@ func refusalOf(err error) *refusal {
 		return refuse(http.StatusBadRequest, w.Code, "invalid_message", "%s", w.Msg)
 	case errors.As(err, &g):
 		return refuse(http.StatusForbidden, mcp.CodeInvalidRequest, g.What, "%s", g)
+	case errors.As(err, &a):
+		r = refuse(a.Status, mcp.CodeInvalidRequest, a.Reason, "%s", a.Message)
+		r.challenge, r.retryAfter = a.Challenge, int(a.RetryAfter/time.Second)
+		return r
 	case errors.Is(err, live.ErrNotFound), errors.Is(err, upstream.ErrClosed):
 		return refuse(http.StatusNotFound, mcp.CodeSessionNotFound, "session_not_found", "Session not found")
 	case errors.Is(err, live.ErrRetired):
@@ -98,6 +106,9 @@ func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 	h := w.Header()
 	if e.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.retryAfter))
+	}
+	if e.challenge != "" {
+		h.Set("WWW-Authenticate", e.challenge)
 	}
 	if e.allow != "" {
 		h.Set("Allow", e.allow)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/live"
@@ -35,6 +36,7 @@ type Config struct {
 	Proxies      []netip.Prefix // peers whose forwarded headers are believed
 	Peers        Peers          // the other replicas; nil: there are none
 	Guard        *guard.Guard
+	Auth         *auth.Authenticator // nil: everybody is anonymous
 	Log          *slog.Logger
 	Metrics      *Metrics
 }
@@ -87,10 +89,8 @@ func New(cfg Config) *Front {
 	return f
 }
 
-const anonymous = "anonymous" // the principal where authorization is off
-
-// ServeHTTP handles one exchange. The order of checks: Host and Origin, then
-// what the handler of the path looks at: session, then body.
+// ServeHTTP handles one exchange. The order of checks: Host and Origin, the
+// credential, then what the handler of the path looks at: session, then body.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
@@ -108,6 +108,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, nil, err)
 		return
 	}
+	if rest, ok := strings.CutPrefix(path, auth.WellKnown); ok {
+		f.metadata(w, r, rest)
+		return
+	}
 	b, what, base, err := f.route(path)
 	if err != nil {
 		f.fail(w, nil, err)
@@ -117,15 +121,19 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.preflight(w)
 		return
 	}
-	f.serve(w, r, b, what, base)
-}
-
-// serve answers at an endpoint.
-func (f *Front) serve(w http.ResponseWriter, r *http.Request, b *live.Backend, what endpoint, base string) {
 	if err := checkHeaders(r.Header); err != nil {
 		f.fail(w, nil, err)
 		return
 	}
+	if r, err = f.authenticate(r, base); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
+	f.serve(w, r, b, what, base)
+}
+
+// serve answers at an endpoint, to somebody who may be there.
+func (f *Front) serve(w http.ResponseWriter, r *http.Request, b *live.Backend, what endpoint, base string) {
 	switch what {
 	case endpointMCP:
 		f.streamable(w, r, b)
@@ -154,7 +162,7 @@ func (f *Front) ready(w http.ResponseWriter) {
 
 // singles are headers that may be repeated only with one value: two parties
 // that read different ones would see different requests.
-var singles = []string{mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, "Authorization", mcp.HeaderLastEvent}
+var singles = []string{mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, "Authorization", "X-Api-Key", mcp.HeaderLastEvent}
 
 func checkHeaders(h http.Header) error {
 	for _, name := range singles {

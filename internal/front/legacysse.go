@@ -24,7 +24,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
 		return
 	}
-	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, f.principal(r))
+	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, who(r).Key())
 	if err != nil {
 		f.fail(w, nil, err)
 		return
@@ -83,7 +83,7 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 		case missing != nil:
 			err = missing
 		case err == nil:
-			err = f.legacyMessage(sess, r.Header, msg)
+			err = f.legacyMessage(sess, r, msg)
 		}
 		if err != nil {
 			f.fail(w, id, err)
@@ -96,16 +96,16 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 // legacyMessage passes one message on. What a request is refused for is told
 // on the stream, like every answer: clients take a POST that fails for the end
 // of their connection.
-func (f *Front) legacyMessage(sess *live.Session, h http.Header, msg wire.Message) error {
-	if err := checkVersion(&msg, h); err != nil {
+func (f *Front) legacyMessage(sess *live.Session, r *http.Request, msg wire.Message) error {
+	if err := checkVersion(&msg, r.Header); err != nil {
 		return err
 	}
 	if msg.Kind == wire.Request {
-		return f.legacyRequest(sess, h, msg)
+		return f.legacyRequest(sess, r, msg)
 	}
 	err := checkBodyEra(&msg)
 	if err == nil {
-		err = sess.Send(newRequest(msg, h))
+		err = sess.Send(newRequest(msg, r))
 	}
 	if err != nil {
 		return unanswerable(err)
@@ -113,15 +113,15 @@ func (f *Front) legacyMessage(sess *live.Session, h http.Header, msg wire.Messag
 	return nil
 }
 
-func (f *Front) legacyRequest(sess *live.Session, h http.Header, msg wire.Message) error {
+func (f *Front) legacyRequest(sess *live.Session, r *http.Request, msg wire.Message) error {
 	id := bytes.Clone(msg.Bytes(msg.ID))
 	err := checkBodyEra(&msg)
 	switch {
 	case err != nil:
 	case isInitialize(&msg):
-		err = sess.Initialize(newRequest(msg, h))
+		err = sess.Initialize(newRequest(msg, r))
 	default:
-		err = sess.CallOnOwn(newRequest(msg, h))
+		err = sess.CallOnOwn(newRequest(msg, r))
 	}
 	if err == nil || errors.Is(err, live.ErrNotFound) {
 		return err
@@ -137,7 +137,7 @@ func (f *Front) legacyBatch(w http.ResponseWriter, r *http.Request, sess *live.S
 		f.fail(w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
 		return
 	}
-	reqs, replies, err := f.split(sess, r.Header, body)
+	reqs, replies, err := f.split(sess, r, body)
 	for _, reply := range replies {
 		if err == nil {
 			err = sess.ReplyOnOwn(reply)
@@ -145,7 +145,7 @@ func (f *Front) legacyBatch(w http.ResponseWriter, r *http.Request, sess *live.S
 	}
 	for _, req := range reqs {
 		if err == nil {
-			err = f.legacyRequest(sess, r.Header, req.Msg)
+			err = f.legacyRequest(sess, r, req.Msg)
 		}
 	}
 	if err != nil {

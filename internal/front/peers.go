@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/session"
@@ -15,20 +16,20 @@ import (
 // Peers are the other replicas that share the store.
 type Peers interface {
 	// Forward has the replica called home answer r, whose body is body, in the
-	// name of principal. An error means that nothing was written to w:
+	// name of p. An error means that nothing was written to w:
 	// live.ErrNotFound where that replica is no more, session.ErrUnavailable
 	// where it cannot be reached or nobody can tell.
-	Forward(w http.ResponseWriter, r *http.Request, home, principal string, body []byte) error
+	Forward(w http.ResponseWriter, r *http.Request, home string, p *auth.Principal, body []byte) error
 	// Tell has every other replica serve r in the same way, and waits for none.
-	Tell(r *http.Request, principal string, body []byte)
+	Tell(r *http.Request, p *auth.Principal, body []byte)
 }
 
 // peerKey is the context key of a request that another replica forwarded.
 type peerKey struct{}
 
 // ServePeer serves a request that another replica has checked and forwarded.
-func (f *Front) ServePeer(w http.ResponseWriter, r *http.Request, principal string) {
-	r = r.WithContext(context.WithValue(r.Context(), peerKey{}, principal))
+func (f *Front) ServePeer(w http.ResponseWriter, r *http.Request, p *auth.Principal) {
+	r = withPrincipal(r.WithContext(context.WithValue(r.Context(), peerKey{}, true)), p)
 	b, what, base, err := f.route(trimPath(r.URL.Path))
 	if err != nil {
 		f.fail(w, nil, err)
@@ -37,19 +38,8 @@ func (f *Front) ServePeer(w http.ResponseWriter, r *http.Request, principal stri
 	f.serve(w, r, b, what, base)
 }
 
-// fromPeer is the principal of a forwarded request.
-func fromPeer(r *http.Request) (principal string, ok bool) {
-	principal, ok = r.Context().Value(peerKey{}).(string)
-	return principal, ok
-}
-
-// principal is who sends the request.
-func (f *Front) principal(r *http.Request) string {
-	if p, ok := fromPeer(r); ok {
-		return p
-	}
-	return anonymous
-}
+// fromPeer tells whether another replica has forwarded r.
+func fromPeer(r *http.Request) bool { return r.Context().Value(peerKey{}) != nil }
 
 // elsewhere is the replica that err says has the session; "" if it says none.
 func elsewhere(err error) string {
@@ -75,27 +65,27 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, b *live.Backend,
 // tryForward forwards a request once; one that was forwarded here already goes
 // no further.
 func (f *Front) tryForward(w http.ResponseWriter, r *http.Request, home string, body []byte) error {
-	if _, forwarded := fromPeer(r); forwarded || f.cfg.Peers == nil {
+	if fromPeer(r) || f.cfg.Peers == nil {
 		return session.ErrUnavailable
 	}
-	return f.cfg.Peers.Forward(w, r, home, f.principal(r), body)
+	return f.cfg.Peers.Forward(w, r, home, who(r), body)
 }
 
 // cancelElsewhere passes on a cancel whose call may be open at another replica.
 func (f *Front) cancelElsewhere(r *http.Request, sess *live.Session, msg *wire.Message, body []byte) {
-	if _, forwarded := fromPeer(r); forwarded || f.cfg.Peers == nil || !sess.Moves() || sess.HasCall(msg.Bytes(msg.P.RequestID)) {
+	if fromPeer(r) || f.cfg.Peers == nil || !sess.Moves() || sess.HasCall(msg.Bytes(msg.P.RequestID)) {
 		return
 	}
-	f.cfg.Peers.Tell(r, f.principal(r), bytes.Clone(body))
+	f.cfg.Peers.Tell(r, who(r), bytes.Clone(body))
 }
 
 // find is live.Manager.Find for the sender of r. A replica that was told
 // something by another looks at what it has already only.
 func (f *Front) find(r *http.Request, b *live.Backend, t session.Transport, id string) (*live.Session, error) {
-	if _, forwarded := fromPeer(r); forwarded {
-		return f.cfg.Live.Local(b, t, id, f.principal(r))
+	if fromPeer(r) {
+		return f.cfg.Live.Local(b, t, id, who(r).Key())
 	}
-	return f.cfg.Live.Find(r.Context(), b, t, id, f.principal(r))
+	return f.cfg.Live.Find(r.Context(), b, t, id, who(r).Key())
 }
 
 // ownStream answers a GET for the session's own stream, or for the rest of any

@@ -123,15 +123,15 @@ func checkVersion(msg *wire.Message, h http.Header) error {
 	return unsupportedVersion(v)
 }
 
-func newRequest(msg wire.Message, h http.Header) upstream.Request {
+func newRequest(msg wire.Message, r *http.Request) upstream.Request {
 	req := upstream.NewRequest(msg)
-	req.Header = h
+	req.Header, req.Principal = r.Header, who(r)
 	return req
 }
 
 // message passes one message of a session on.
 func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body []byte) {
-	req := newRequest(msg, x.r.Header)
+	req := newRequest(msg, x.r)
 	if msg.Kind != wire.Request {
 		if req.Method == mcp.NotifCancelled {
 			f.cancelElsewhere(x.r, sess, &msg, body)
@@ -160,11 +160,11 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
 	id := bytes.Clone(msg.Bytes(msg.ID))
-	req := newRequest(msg, x.r.Header)
-	sess, reader, err := f.cfg.Live.Open(x.b, f.principal(x.r), x.takes, req)
+	req := newRequest(msg, x.r)
+	sess, reader, err := f.cfg.Live.Open(x.b, who(x.r).Key(), x.takes, req)
 	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
 		x.b = now
-		sess, reader, err = f.cfg.Live.Open(x.b, f.principal(x.r), x.takes, req)
+		sess, reader, err = f.cfg.Live.Open(x.b, who(x.r).Key(), x.takes, req)
 	}
 	if err != nil {
 		f.fail(x.w, id, err)
@@ -182,7 +182,7 @@ func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
 		f.fail(x.w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
 		return
 	}
-	reqs, replies, err := f.split(sess, x.r.Header, body)
+	reqs, replies, err := f.split(sess, x.r, body)
 	if err != nil {
 		f.fail(x.w, nil, err)
 		return
@@ -202,7 +202,7 @@ func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
 
 // split sends the notifications and responses of a batch, and returns its
 // requests and the errors for elements that are none of these.
-func (f *Front) split(sess *live.Session, h http.Header, body []byte) (reqs []upstream.Request, replies [][]byte, err error) {
+func (f *Front) split(sess *live.Session, r *http.Request, body []byte) (reqs []upstream.Request, replies [][]byte, err error) {
 	elems, err := wire.SplitBatch(body)
 	if err != nil {
 		return nil, nil, err
@@ -213,17 +213,17 @@ func (f *Front) split(sess *live.Session, h http.Header, body []byte) (reqs []up
 	for _, e := range elems {
 		msg, err := wire.Parse(append([]byte(nil), e...))
 		if err == nil {
-			err = checkEra(&msg, h)
+			err = checkEra(&msg, r.Header)
 		}
 		if err == nil && isInitialize(&msg) {
 			err = refuse(0, mcp.CodeInvalidRequest, "batch", "initialize must not be part of a batch")
 		}
 		if err == nil && msg.Kind == wire.Request {
-			reqs = append(reqs, newRequest(msg, h))
+			reqs = append(reqs, newRequest(msg, r))
 			continue
 		}
 		if err == nil {
-			if err = sess.Send(newRequest(msg, h)); err == nil || msg.Kind == wire.Notification {
+			if err = sess.Send(newRequest(msg, r)); err == nil || msg.Kind == wire.Notification {
 				continue
 			}
 		}

@@ -14,6 +14,7 @@ import (
 // Guard checks Host (a rebinding attack needs a name that is not ours) and
 // Origin. It may be used by several goroutines at once.
 type Guard struct {
+	anyHost bool            // set by AnyHost
 	hosts   map[string]bool // "name" or "name:port", lower case
 	origins map[string]bool // "scheme://host[:port]", lower case
 	log     *slog.Logger
@@ -48,11 +49,19 @@ func New(hosts, origins []string, public *url.URL, log *slog.Logger) *Guard {
 	return g
 }
 
+// AnyHost returns a guard that does not look at Host: where each request needs a
+// credential, which no browser adds by itself, rebinding gives nothing.
+func (g *Guard) AnyHost() *Guard {
+	open := *g
+	open.anyHost = true
+	return &open
+}
+
 // Check returns a *Refused for a request that must not be served. For an
 // allowed Origin it sets the CORS headers, so that errors carry them too;
 // credentials are never allowed.
 func (g *Guard) Check(w http.ResponseWriter, r *http.Request) error {
-	if !g.hostAllowed(r.Host) {
+	if !g.anyHost && !g.hostAllowed(r.Host) {
 		return g.refuse("host", r.Host, "--allowed-host")
 	}
 	origins := r.Header["Origin"]
