@@ -17,7 +17,7 @@ const module = "github.com/signalbox-mcp/signalbox/"
 // what allowed names.
 var layers = [][]string{
 	{"internal/buf", "internal/gcpace"},
-	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/config"},
+	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
 	{"internal/session", "internal/upstream", "internal/auth"},
 	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live"},
 	{"internal/front", "internal/stdio", "internal/admin"},
@@ -27,7 +27,7 @@ var layers = [][]string{
 
 // noJSON are the packages of the message path, which carry bytes: nothing there
 // may decode and encode what it only carries.
-var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/stdio"}
+var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/httpd", "internal/stdio"}
 
 type pkg struct {
 	ImportPath string

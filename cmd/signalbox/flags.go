@@ -43,10 +43,12 @@ type serveCmd struct {
 	AllowedHost   []string `placeholder:"NAME" help:"Host names to allow beside loopback names and IP addresses; repeatable."`
 	AllowedOrigin []string `placeholder:"ORIGIN" help:"Origins of browser pages to allow beside loopback ones; repeatable."`
 	TrustedProxy  []string `placeholder:"CIDR" help:"Addresses of proxies whose X-Forwarded headers are believed; repeatable."`
-	Insecure      bool     `help:"Allow a listener beyond loopback although there is no authorization."`
-	StateKeyFile  string   `type:"path" placeholder:"FILE" help:"Key for what signalbox signs (event ids), at least 32 bytes; random at each start if not set."`
-	LogLevel      string   `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
-	LogFormat     string   `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
+	authFlags
+	tlsFlags
+	Insecure     bool   `help:"Allow a listener beyond loopback although there is no authorization."`
+	StateKeyFile string `type:"path" placeholder:"FILE" help:"Key for what signalbox signs (event ids), at least 32 bytes; random at each start if not set."`
+	LogLevel     string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 
 	Command []string `arg:"" optional:"" passthrough:"" help:"The server's command and its arguments, or its URL."`
 
@@ -87,6 +89,9 @@ func (c *serveCmd) check() ([]spec, error) {
 	specs, err := c.servers()
 	if err == nil {
 		err = c.checkSettings()
+	}
+	if err == nil && c.authFlags.on() {
+		err = keepsCredentials(specs)
 	}
 	return specs, err
 }
@@ -144,8 +149,8 @@ func (c *serveCmd) checkAddresses() error {
 		if err != nil {
 			return fmt.Errorf("%s: %q is no HOST:PORT", l.flag, l.addr)
 		}
-		if !isLoopback(host) && !c.Insecure {
-			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, or --insecure if that is what you want", l.flag, l.addr)
+		if !isLoopback(host) && !c.Insecure && (l.flag == "--admin-listen" || !c.authFlags.on()) {
+			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, --auth-keys or --auth-issuer, or --insecure if that is what you want", l.flag, l.addr)
 		}
 	}
 	if c.PublicURL != "" {

@@ -69,13 +69,16 @@ func newLogger(w io.Writer, level, format string) *slog.Logger {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(level)) // an enum of the flag
 	opts := &slog.HandlerOptions{Level: l}
-	if f, ok := w.(*os.File); format == "auto" && ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			format = "text"
-		}
+	if f, ok := w.(*os.File); format == "auto" && ok && isTerminal(f) {
+		format = "text"
 	}
 	if format == "text" {
 		return slog.New(slog.NewTextHandler(w, opts))
 	}
 	return slog.New(slog.NewJSONHandler(w, opts))
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -48,6 +48,7 @@ type streams struct {
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
 	Check   checkCmd   `cmd:"" help:"Check a configuration file, and start nothing: signalbox check --config FILE"`
+	Key     keyCmd     `cmd:"" help:"Make a static key: signalbox key new NAME"`
 	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -78,6 +79,8 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 	switch parsed.Command() {
 	case "check":
 		err = grammar.Check.run(std)
+	case "key new <name>":
+		err = grammar.Key.New.run(std)
 	case "connect <url>":
 		err = grammar.Connect.run(ctx, std)
 	case "version":

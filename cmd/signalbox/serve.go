@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,11 +18,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/signalbox-mcp/signalbox/internal/admin"
+	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/front"
 	"github.com/signalbox-mcp/signalbox/internal/gcpace"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/session"
@@ -65,10 +68,15 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 		}
 		defer adminListener.Close()
 	}
-	a, err := c.build(specs, key, log)
+	secure, err := c.tlsFlags.config(log)
+	if err != nil {
+		return usageError{err}
+	}
+	a, err := c.build(specs, key, listeners[0], log)
 	if err != nil {
 		return err
 	}
+	a.tls = secure
 	gcpace.Start(gcSlack)
 	announce(std.err, names(specs), c.publicBase(listeners[0]), adminListener)
 	if c.Config != "" {
@@ -88,22 +96,27 @@ type app struct {
 	store      session.Store
 	live       *live.Manager
 	front      *front.Front
-	showStderr bool     // to clients, in errors
-	buffers    buf.Pool // of front, process and child: whoever is done with a message gives its buffer back
+	auth       *auth.Authenticator
+	tls        *tls.Config // of the listener for clients; nil: plain
+	showStderr bool        // to clients, in errors
+	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
 
 	mu      sync.Mutex
 	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(specs []spec, key []byte, log *slog.Logger) (*app, error) {
+func (c *serveCmd) build(specs []spec, key []byte, l net.Listener, log *slog.Logger) (*app, error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure, processes: process.NewMetrics(), policies: policy.NewMetrics(), store: session.NewMemory()}
-	requests := front.NewMetrics(sessions.Streams)
-	reg.MustRegister(a.processes, a.policies, sessions, requests,
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics(), store: session.NewMemory()}
+	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
+	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var err error
+	if a.auth, err = c.authenticator(l, credentials, log); err != nil {
+		return nil, usageError{err}
+	}
 	if a.supervisor, err = child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -117,10 +130,14 @@ func (c *serveCmd) build(specs []spec, key []byte, log *slog.Logger) (*app, erro
 		public, _ = url.Parse(c.PublicURL) // checked before
 	}
 	g := guard.New(c.AllowedHost, c.AllowedOrigin, public, log)
+	clients := g
+	if a.auth.Enabled() {
+		clients = g.AnyHost()
+	}
 	a.front = front.New(front.Config{
 		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
 		Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
-		PublicURL: public, Proxies: c.proxies, Guard: g, Log: log, Metrics: requests,
+		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests,
 	})
 	a.offer(specs)
 	a.admin = admin.Handler(reg, g, a.states)
@@ -136,10 +153,10 @@ func (c *serveCmd) limits() live.Limits {
 
 // serve runs until ctx is over, then drains.
 func (a *app) serve(ctx context.Context, forget func(), listeners []net.Listener, adminListener net.Listener) error {
-	server := a.front.HTTPServer(a.log)
+	server := a.front.HTTPServer(a.log, a.tls)
 	adminServer := &http.Server{Handler: a.admin, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, len(listeners)+1)
-	serve := func(s *http.Server, l net.Listener) {
+	serve := func(s interface{ Serve(net.Listener) error }, l net.Listener) {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 			return
@@ -172,7 +189,7 @@ func (a *app) serve(ctx context.Context, forget func(), listeners []net.Listener
 
 // stop ends everything in the order in which one thing needs the other: calls,
 // sessions, what handlers still write, processes, the store last.
-func (a *app) stop(server, adminServer *http.Server) {
+func (a *app) stop(server *httpd.Server, adminServer *http.Server) {
 	drain, cancel := context.WithTimeout(context.Background(), a.drain)
 	a.live.Drain(drain)
 	cancel()
@@ -183,6 +200,7 @@ func (a *app) stop(server, adminServer *http.Server) {
 	}
 	cancel()
 	a.retireAll()
+	a.auth.Close()
 	stop, cancel := context.WithTimeout(context.Background(), stopTime)
 	if err := a.supervisor.Close(stop); err != nil {
 		a.log.Warn("processes did not stop in time and were killed", "err", err)
@@ -197,6 +215,9 @@ func (a *app) stop(server, adminServer *http.Server) {
 func (c *serveCmd) publicBase(l net.Listener) string {
 	if c.PublicURL != "" {
 		return strings.TrimSuffix(c.PublicURL, "/")
+	}
+	if c.TLSCert != "" {
+		return "https://" + l.Addr().String()
 	}
 	return "http://" + l.Addr().String()
 }

@@ -1,10 +1,8 @@
 package front
 
 import (
-	"bytes"
-	"context"
+	"crypto/tls"
 	"errors"
-	stdlog "log"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -18,6 +16,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 )
@@ -179,38 +178,21 @@ func checkHeaders(h http.Header) error {
 	return nil
 }
 
-// HTTPServer is the http.Server that Signalbox wants: bounds on headers and
-// idle connections, HTTP/2 without TLS offered, and no limit on how long an
-// answer may take, for streams are open for hours.
-func (f *Front) HTTPServer(errorLog *slog.Logger) *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
+// HTTPServer is the server for clients: bounds on headers and idle connections,
+// HTTP/2 with and without TLS, and no limit on how long an answer may take, for
+// streams are open for hours. tls may be nil.
+func (f *Front) HTTPServer(log *slog.Logger, tls *tls.Config) *httpd.Server {
+	return httpd.New(httpd.Config{
 		Handler: f,
 		// Also the time that a new connection may be idle: clients open spare
 		// ones, and lose a request if one is closed just as they use it.
 		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
-		ErrorLog:          stdlog.New(httpLog{errorLog}, "", 0),
-	}
-}
-
-// httpLog takes what net/http has to say: of clients that break off, which is
-// news for nobody, and of handlers that panic.
-type httpLog struct{ log *slog.Logger }
-
-func (l httpLog) Write(p []byte) (int, error) {
-	level := slog.LevelDebug
-	if bytes.Contains(p, []byte("panic")) {
-		level = slog.LevelError
-	}
-	l.log.Log(context.Background(), level, "http server", "text", string(bytes.TrimSpace(p)))
-	return len(p), nil
+		TLS:               tls,
+		Log:               log,
+	})
 }
 
 // preflight answers a browser's question before the real request.

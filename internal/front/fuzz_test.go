@@ -54,7 +54,7 @@ func FuzzPost(f *testing.F) {
 	r := newRig(f, setup{upstream: answering{got}, limits: func(l *live.Limits) { l.MaxSessions = 50 }})
 	open := r.do("POST", "/mcp", initBody("2025-03-26"))
 	id := open.header.Get("Mcp-Session-Id")
-	h := r.server.Handler
+	h := r.front
 	for _, c := range append(messageRows, row{body: ping}, row{body: initBody(rev)}, row{body: "[" + ping + ",1]"}, row{body: "\ufeff" + ping}) {
 		f.Add([]byte(c.body), "/mcp", false, "application/json", "*/*", "", "", "")
 		f.Add([]byte(c.body), "/mcp", true, "application/json", "text/event-stream", "2025-06-18", "", "")

@@ -93,6 +93,7 @@ func TestClientLeavesDuringInitialize(t *testing.T) {
 		msg := p.next()
 		cancel()
 		<-done
+		time.Sleep(time.Second) // connections are looked at now and then
 		synctest.Wait()
 		if p.isStopped() {
 			t.Error("a start was broken off")

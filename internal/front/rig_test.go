@@ -18,6 +18,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -60,7 +61,7 @@ type rig struct {
 	log     *bytes.Buffer
 	client  *http.Client
 	front   *Front
-	server  *http.Server
+	server  *httpd.Server
 	listen  *memListener
 	settle  func() // waits until all is quiet
 }
@@ -115,7 +116,7 @@ func newRig(t testing.TB, s setup) *rig {
 	})
 	r.front = f
 	r.listen = newMemListener()
-	r.server = f.HTTPServer(quiet)
+	r.server = f.HTTPServer(quiet, nil)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
