@@ -19,8 +19,8 @@ var layers = [][]string{
 	{"internal/buf", "internal/gcpace"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
 	{"internal/session", "internal/upstream", "internal/auth"},
-	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live"},
-	{"internal/front", "internal/stdio", "internal/admin"},
+	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
+	{"internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},
 	{"internal/mutants"},
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +24,6 @@ type serveCmd struct {
 	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the server's environment; repeatable."`
 	PassEnv     []string `placeholder:"NAME" help:"Variable of this environment to pass on; repeatable."`
 	Cwd         string   `placeholder:"DIR" help:"Working directory of the server."`
-	Store       string   `default:"memory:" placeholder:"URL" help:"Where sessions are kept: memory:."`
 
 	SessionIdle             time.Duration `default:"2h" help:"A session without message, open stream and call for so long ends."`
 	SessionMaxAge           time.Duration `default:"0" help:"A session ends after so long, used or not; 0: no limit."`
@@ -35,6 +33,7 @@ type serveCmd struct {
 	Keepalive               time.Duration `default:"15s" help:"Between comments on a quiet stream."`
 	Drain                   time.Duration `default:"20s" help:"For calls in flight after SIGTERM."`
 
+	storeFlags
 	remoteFlags
 	OnLost string `default:"end" enum:"end,reinitialize" help:"When an HTTP server has lost a session: end it, or reinitialize it there."`
 	limitFlags
@@ -46,7 +45,7 @@ type serveCmd struct {
 	authFlags
 	tlsFlags
 	Insecure     bool   `help:"Allow a listener beyond loopback although there is no authorization."`
-	StateKeyFile string `type:"path" placeholder:"FILE" help:"Key for what signalbox signs (event ids), at least 32 bytes; random at each start if not set."`
+	StateKeyFile string `type:"path" placeholder:"FILE" help:"Key for what signalbox signs and seals (event ids, records), at least 32 bytes; derived from the peers' secret or random if not set."`
 	LogLevel     string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 
@@ -113,8 +112,8 @@ func (c *serveCmd) servers() ([]spec, error) {
 }
 
 func (c *serveCmd) checkSettings() error {
-	if c.Store != "memory:" && c.Store != "memory" {
-		return fmt.Errorf("--store: %q is not known; this version has memory: only", c.Store)
+	if err := c.storeFlags.check(); err != nil {
+		return err
 	}
 	if err := c.limitFlags.check(); err != nil {
 		return err
@@ -190,20 +189,4 @@ func isLoopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
-}
-
-// stateKey reads or makes the key.
-func (c *serveCmd) stateKey() ([]byte, error) {
-	if c.StateKeyFile == "" {
-		return nil, nil
-	}
-	b, err := os.ReadFile(c.StateKeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("--state-key-file: %w", err)
-	}
-	key := []byte(strings.TrimSpace(string(b)))
-	if len(key) < 32 {
-		return nil, fmt.Errorf("--state-key-file: %s has %d bytes, at least 32 are needed", c.StateKeyFile, len(key))
-	}
-	return key, nil
 }

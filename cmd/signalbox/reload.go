@@ -89,21 +89,27 @@ func (a *app) reload(began *serveCmd, again reparse) {
 	if fixed := restartNeeded(began, next); len(fixed) > 0 {
 		a.log.Warn("these settings have changed and need a restart", "settings", strings.Join(fixed, ", "))
 	}
+	if err := a.auth.Reload(); err != nil {
+		a.log.Error("the keys of before stay valid", "err", err)
+	}
 	changed := a.offer(specs)
 	a.log.Info("configuration reloaded", "file", began.Config, "servers", len(specs), "changed", changed)
 }
 
 // restartNeeded names the settings that differ and are not a server's.
 func restartNeeded(old, next *serveCmd) []string {
-	var list []string
-	x, y := reflect.ValueOf(*old), reflect.ValueOf(*next)
+	return differing(reflect.ValueOf(*old), reflect.ValueOf(*next))
+}
+
+// differing looks into the groups of flags, too.
+func differing(x, y reflect.Value) (list []string) {
 	for i := range x.NumField() {
 		f := x.Type().Field(i)
 		switch {
-		case !f.IsExported(), f.Name == "SessionIdle", f.Name == "SessionMaxAge", f.Name == "Isolation", f.Name == "limitFlags":
-			continue // the defaults of servers
-		}
-		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+		case f.Name == "SessionIdle", f.Name == "SessionMaxAge", f.Name == "Isolation", f.Name == "limitFlags": // the defaults of servers
+		case f.Anonymous:
+			list = append(list, differing(x.Field(i), y.Field(i))...)
+		case f.IsExported() && !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()):
 			list = append(list, flagName(f.Name))
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,13 +45,9 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 	if err != nil {
 		return usageError{err}
 	}
-	key, err := c.stateKey()
+	keys, err := c.secrets()
 	if err != nil {
 		return usageError{err}
-	}
-	if key == nil {
-		key = make([]byte, 32)
-		rand.Read(key) // never fails (crypto/rand, Go 1.24)
 	}
 	log := newLogger(std.err, c.LogLevel, c.LogFormat)
 	c.warn(specs, log)
@@ -72,12 +68,16 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 	if err != nil {
 		return usageError{err}
 	}
-	a, err := c.build(specs, key, listeners[0], log)
+	a, err := c.build(specs, keys, listeners[0], log)
 	if err != nil {
 		return err
 	}
 	a.tls = secure
 	gcpace.Start(gcSlack)
+	if err := a.awaitStore(ctx, c); err != nil {
+		a.close()
+		return err
+	}
 	announce(std.err, names(specs), c.publicBase(listeners[0]), adminListener)
 	if c.Config != "" {
 		stop := a.watch(c, again)
@@ -94,6 +94,7 @@ type app struct {
 	processes  *process.Metrics
 	policies   *policy.Metrics
 	store      session.Store
+	shared     *shared // nil with sessions in memory
 	live       *live.Manager
 	front      *front.Front
 	auth       *auth.Authenticator
@@ -106,10 +107,10 @@ type app struct {
 	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(specs []spec, key []byte, l net.Listener, log *slog.Logger) (*app, error) {
+func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.Logger) (*app, error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics(), store: session.NewMemory()}
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -124,7 +125,22 @@ func (c *serveCmd) build(specs []spec, key []byte, l net.Listener, log *slog.Log
 		Name: "signalbox_processes", Help: "Server processes, those that are stopping counted."},
 		func() float64 { return float64(a.supervisor.Running()) }))
 
-	a.live = live.NewManager(live.Config{Limits: c.limits(), Store: a.store, Key: key, Metrics: sessions, Log: log})
+	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log}
+	peers := new(lateHandler)
+	if c.inMemory() {
+		a.store = session.NewMemory()
+	} else {
+		if a.shared, err = c.share(keys, reg, peers, log); err != nil {
+			return nil, err
+		}
+		a.store = a.shared.store
+		if keys.random {
+			a.store = lonely{a.store}
+		}
+		manager.Replica = a.shared.node.ID()
+	}
+	manager.Store = a.store
+	a.live = live.NewManager(manager)
 	var public *url.URL
 	if c.PublicURL != "" {
 		public, _ = url.Parse(c.PublicURL) // checked before
@@ -134,11 +150,16 @@ func (c *serveCmd) build(specs []spec, key []byte, l net.Listener, log *slog.Log
 	if a.auth.Enabled() {
 		clients = g.AnyHost()
 	}
-	a.front = front.New(front.Config{
+	clientSide := front.Config{
 		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
 		Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests,
-	})
+	}
+	if a.shared != nil {
+		clientSide.Peers, clientSide.Ready = a.shared.node, a.shared.ready
+	}
+	a.front = front.New(clientSide)
+	peers.set(http.HandlerFunc(a.front.ServePeer))
 	a.offer(specs)
 	a.admin = admin.Handler(reg, g, a.states)
 	return a, nil
@@ -199,6 +220,18 @@ func (a *app) stop(server *httpd.Server, adminServer *http.Server) {
 		_ = server.Close()
 	}
 	cancel()
+	a.close()
+	_ = adminServer.Close()
+}
+
+// close ends what build has made: servers and processes first, the store last.
+func (a *app) close() {
+	if a.shared != nil {
+		leave, cancel := context.WithTimeout(context.Background(), flushTime)
+		a.shared.node.Leave(leave)
+		cancel()
+	}
+	a.live.Close()
 	a.retireAll()
 	a.auth.Close()
 	stop, cancel := context.WithTimeout(context.Background(), stopTime)
@@ -209,7 +242,43 @@ func (a *app) stop(server *httpd.Server, adminServer *http.Server) {
 	if err := a.store.Close(); err != nil {
 		a.log.Warn("session store not closed", "err", err)
 	}
-	_ = adminServer.Close()
+}
+
+// storeWait is how long the start waits for a store that is not required.
+const storeWait = 3 * time.Second
+
+// awaitStore waits for the store at start. One that is required and not there
+// is an error; without any other that is not there, Signalbox is not ready.
+func (a *app) awaitStore(ctx context.Context, c *serveCmd) error {
+	if a.shared == nil {
+		return nil
+	}
+	limit := storeWait
+	if c.StoreRequired {
+		limit = c.StartTimeout
+	}
+	err := a.shared.await(ctx, limit)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return nil
+	case c.StoreRequired:
+		return fmt.Errorf("--store-required: the session store was not reached in %s: %w", limit, err)
+	}
+	a.log.Error("not ready: the session store cannot be reached; trying on", "err", err)
+	return nil
+}
+
+// lateHandler is a handler that is set after it is in use.
+type lateHandler struct{ handler atomic.Pointer[http.Handler] }
+
+func (l *lateHandler) set(h http.Handler) { l.handler.Store(&h) }
+
+func (l *lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := l.handler.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "this replica is starting", http.StatusServiceUnavailable)
 }
 
 func (c *serveCmd) publicBase(l net.Listener) string {

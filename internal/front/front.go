@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/buf"
+	"github.com/signalbox-mcp/signalbox/internal/cluster"
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
@@ -34,6 +35,7 @@ type Config struct {
 	PublicURL    *url.URL       // nil: none
 	Proxies      []netip.Prefix // peers whose forwarded headers are believed
 	Peers        Peers          // the other replicas; nil: there are none
+	Ready        func() error   // why no session may begin; nil: nothing can be in the way
 	Guard        *guard.Guard
 	Auth         *auth.Authenticator // nil: everybody is anonymous
 	Log          *slog.Logger
@@ -94,6 +96,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
 	}
+	if f.cfg.Peers != nil && cluster.StripPeerHeaders(r.Header) {
+		f.cfg.Metrics.refused.WithLabelValues("peer_headers").Inc()
+	}
 	path := trimPath(r.URL.Path)
 	switch path {
 	case "/healthz":
@@ -143,6 +148,14 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, b *live.Backend, w
 	}
 }
 
+// mayOpen tells why no session can begin now, if none can.
+func (f *Front) mayOpen() error {
+	if f.cfg.Ready == nil {
+		return nil
+	}
+	return f.cfg.Ready()
+}
+
 // trimPath: a trailing slash makes no difference.
 func trimPath(path string) string {
 	if len(path) > 1 {
@@ -152,8 +165,12 @@ func trimPath(path string) string {
 }
 
 func (f *Front) ready(w http.ResponseWriter) {
+	err := f.mayOpen()
 	if f.cfg.Live.Draining() {
-		f.fail(w, nil, live.ErrDraining)
+		err = live.ErrDraining
+	}
+	if err != nil {
+		f.fail(w, nil, err)
 		return
 	}
 	f.writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))

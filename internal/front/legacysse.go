@@ -24,6 +24,10 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow text/event-stream"))
 		return
 	}
+	if err := f.mayOpen(); err != nil {
+		f.fail(w, nil, err)
+		return
+	}
 	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, who(r).Key())
 	if err != nil {
 		f.fail(w, nil, err)

@@ -161,6 +161,10 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 	x.revision = mcp.Revision(version) // what the client can read; the answer comes later
 	id := bytes.Clone(msg.Bytes(msg.ID))
 	req := newRequest(msg, x.r)
+	if err := f.mayOpen(); err != nil {
+		f.fail(x.w, id, err)
+		return
+	}
 	sess, reader, err := f.cfg.Live.Open(x.b, who(x.r).Key(), x.takes, req)
 	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
 		x.b = now

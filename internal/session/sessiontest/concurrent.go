@@ -160,3 +160,31 @@ func testNeverRevived(t *testing.T, s session.Store) {
 		everyCallFails(t, s, r.Key(), session.ErrNotFound)
 	}
 }
+
+// A Get never goes back: what a worker has seen, or written, stays seen.
+func testConcurrentGet(t *testing.T, s session.Store) {
+	r := newRecord()
+	create(t, s, r)
+	first := mustGet(t, s, r.Key()).Version
+	var written atomic.Uint64
+	written.Store(first)
+	together(workers, func(i int) {
+		for range 50 {
+			if i == 0 {
+				got, err := s.Update(t.Context(), r.Key(), func(r *session.Record) error { return nil })
+				if err != nil {
+					t.Errorf("Update: %v", err)
+					return
+				}
+				written.Store(got.Version)
+				continue
+			}
+			least := written.Load()
+			got, err := s.Get(t.Context(), r.Key())
+			if err != nil || got.Version < least {
+				t.Errorf("Get: version %d after an Update to %d, error %v", got.Version, least, err)
+				return
+			}
+		}
+	})
+}

@@ -23,6 +23,9 @@ type Options struct {
 	// Advance, where not nil, moves the time of the store that open returned by
 	// d, which may take as long as it needs. Not with FakeTime.
 	Advance func(t *testing.T, store session.Store, d time.Duration)
+	// Another, where not nil, returns one more store over the same records as the
+	// given one, which open returned: another replica's.
+	Another func(t *testing.T, store session.Store) session.Store
 }
 
 // Run tests the implementation whose empty or shared store open returns. open is
@@ -46,10 +49,15 @@ func Run(t *testing.T, open func(t *testing.T) session.Store, opts Options) {
 		{"KeysApart", testKeysApart},
 		{"CopiesIn", testCopiesIn},
 		{"CopiesOut", testCopiesOut},
+		{"OwnWrites", testOwnWrites},
+		{"Large", testLarge},
+		{"ContextEnded", testContextEnded},
+		{"ChangeErrors", testChangeErrors},
 		{"ConcurrentCreate", testConcurrentCreate},
 		{"ConcurrentUpdate", testConcurrentUpdate},
 		{"ConcurrentTouch", testConcurrentTouch},
 		{"ConcurrentDelete", testConcurrentDelete},
+		{"ConcurrentGet", testConcurrentGet},
 		{"NeverRevived", testNeverRevived},
 		{"Closed", testClosed},
 	}
@@ -61,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) session.Store, opts Options) {
 		})
 	}
 	runExpiry(t, open, opts)
+	runReplicas(t, open, opts)
 }
 
 // idle is an idle time that no test reaches without moving the time.
