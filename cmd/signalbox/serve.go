@@ -107,14 +107,18 @@ type app struct {
 	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.Logger) (*app, error) {
+func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.Logger) (_ *app, err error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var err error
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
 	if a.auth, err = c.authenticator(l, credentials, log); err != nil {
 		return nil, usageError{err}
 	}
@@ -224,23 +228,29 @@ func (a *app) stop(server *httpd.Server, adminServer *http.Server) {
 	_ = adminServer.Close()
 }
 
-// close ends what build has made: servers and processes first, the store last.
+// close ends what build has made, all or some of it: servers and processes first, the store last.
 func (a *app) close() {
 	if a.shared != nil {
 		leave, cancel := context.WithTimeout(context.Background(), flushTime)
 		a.shared.node.Leave(leave)
 		cancel()
 	}
-	a.live.Close()
-	a.retireAll()
-	a.auth.Close()
-	stop, cancel := context.WithTimeout(context.Background(), stopTime)
-	if err := a.supervisor.Close(stop); err != nil {
-		a.log.Warn("processes did not stop in time and were killed", "err", err)
+	if a.live != nil {
+		a.live.Close()
+		a.retireAll()
 	}
-	cancel()
-	if err := a.store.Close(); err != nil {
-		a.log.Warn("session store not closed", "err", err)
+	a.auth.Close()
+	if a.supervisor != nil {
+		stop, cancel := context.WithTimeout(context.Background(), stopTime)
+		if err := a.supervisor.Close(stop); err != nil {
+			a.log.Warn("processes did not stop in time and were killed", "err", err)
+		}
+		cancel()
+	}
+	if a.store != nil {
+		if err := a.store.Close(); err != nil {
+			a.log.Warn("session store not closed", "err", err)
+		}
 	}
 }
 

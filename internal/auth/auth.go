@@ -111,6 +111,9 @@ func (a *Authenticator) configure(ctx context.Context, cfg Config) error {
 // Close ends the watch of the key file and what is being fetched, and waits for
 // both. Credentials that are known are still recognized.
 func (a *Authenticator) Close() {
+	if a == nil {
+		return
+	}
 	for _, i := range a.issuers {
 		i.close()
 	}
