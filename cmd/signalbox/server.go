@@ -90,7 +90,7 @@ func (a *app) newRemote(s spec) *remote.Server {
 	}
 	return newRemote(remote.Config{
 		Name: s.Name, URL: s.url, Kind: kind, Endpoints: s.endpoints, Header: s.header, ForwardHeaders: s.ForwardHeaders,
-		Reinitialize: s.OnLost == "reinitialize",
+		Reinitialize: s.OnLost == "reinitialize", Buffers: &a.buffers,
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit, MaxMessage: int(s.limits.MaxMessage),
 	}, a.processes, a.log.With("server", s.Name))
 }

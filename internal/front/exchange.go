@@ -69,6 +69,9 @@ func (x *exchange) run(reader *live.Reader) {
 				x.w.Header().Set("Retry-After", wait)
 			}
 			x.json(events)
+			if !x.opening { // the answer to initialize may be kept for others
+				x.f.cfg.Buffers.Put(reader.Spent())
+			}
 			return
 		case over:
 			x.stream(reader, events)

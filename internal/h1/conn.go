@@ -16,6 +16,7 @@ type Conn struct {
 	out       []byte        // scratch for small requests
 	keep      time.Duration // idle for so long, the server closes it; 0: it did not say
 	idleSince time.Time
+	peek      peek // looks whether it is still open
 	broken    bool // a request was not written to its end
 	reusable  bool // the last answer was read to its end, and the server keeps the connection
 

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// peek is not needed here.
+type peek struct{}
+
 // stillOpen waits a moment for an end or unasked bytes, since the socket cannot
 // be looked at here without waiting; not after a short pause, in which a server
 // hardly closes.

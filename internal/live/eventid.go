@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"hash"
 	"strconv"
 	"strings"
 )
@@ -36,7 +37,12 @@ func (r *Reader) EventID(seq uint64) string {
 }
 
 func (m *Manager) streamMAC(server, id, replica string, n uint64) string {
-	h := hmac.New(sha256.New, m.cfg.Key)
+	h, ok := m.macs.Get().(hash.Hash)
+	if !ok {
+		h = hmac.New(sha256.New, m.cfg.Key)
+	}
+	defer m.macs.Put(h)
+	h.Reset()
 	h.Write([]byte("event id"))
 	for _, part := range []string{server, id, replica} { // each with its length
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))

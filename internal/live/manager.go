@@ -59,6 +59,7 @@ type Manager struct {
 	quiet  chan struct{} // gets a value when calls reaches 0
 	chores *chores
 	shelf  shelf
+	macs   sync.Pool // of hash.Hash with the key
 
 	draining atomic.Bool // set under mu
 

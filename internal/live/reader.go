@@ -115,6 +115,21 @@ func (r *Reader) RetryAfter() string {
 	return r.st.retryAfter
 }
 
+// Spent returns the buffer of the one reply of a stream that is over, for a
+// pool, if nobody can want it again. It is called when the reply is written;
+// only Close follows.
+func (r *Reader) Spent() []byte {
+	st := r.st
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if !st.ended || st.keep || st.own || st.reader != r || len(st.log) != 1 {
+		return nil
+	}
+	buffer := st.log[0].buffer
+	st.log[0].buffer = nil
+	return buffer
+}
+
 // Close leaves the stream. Calls that are still open go on without a reader
 // (leaving is no cancel in the handshake era), but only so many of a session.
 func (r *Reader) Close() {

@@ -64,7 +64,7 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 			return upstream.NoTaker, false
 		}
 	}
-	return upstream.Taken, c.st.appendLocked(f.Data, kindOf(&f))
+	return upstream.Taken, c.st.appendInLocked(f.Data, f.Buffer, kindOf(&f))
 }
 
 // delivered does what an event may have made necessary, after the mutex was

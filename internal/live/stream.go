@@ -18,9 +18,11 @@ const (
 
 // Event is one message of a stream.
 type Event struct {
-	Seq   uint64 // position in its stream, from 1
-	Data  []byte // one JSON-RPC message; not to be changed
-	Reply bool   // the response of a call
+	Seq  uint64 // position in its stream, from 1
+	Data []byte // one JSON-RPC message; not to be changed
+
+	buffer []byte // see Frame
+	Reply  bool   // the response of a call
 }
 
 // kind tells what becomes of an event whose reader is too far behind.
@@ -72,6 +74,11 @@ func (st *Stream) last() uint64 { return st.dropped + uint64(len(st.log)) }
 // behind, what is droppable is dropped. Anything else cuts it off: its client
 // can come back for what the log still holds.
 func (st *Stream) appendLocked(data []byte, k kind) (cut bool) {
+	return st.appendInLocked(data, nil, k)
+}
+
+// appendInLocked is appendLocked for data that lies in a buffer of a pool.
+func (st *Stream) appendInLocked(data, buffer []byte, k kind) (cut bool) {
 	if st.ended {
 		return false
 	}
@@ -81,7 +88,7 @@ func (st *Stream) appendLocked(data []byte, k kind) (cut bool) {
 		st.s.m.cfg.Metrics.drops.Inc()
 		return false
 	}
-	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, Reply: k == reply})
+	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, buffer: buffer, Reply: k == reply})
 	st.addSize(len(data))
 	switch {
 	case behind:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -58,7 +59,8 @@ type Reader struct {
 	maxEvent int
 
 	// The window: buf[pos:end] is read and not consumed.
-	buf      []byte
+	window   *[windowSize]byte
+	buf      []byte // all of window
 	pos, end int
 	readErr  error // of src, due when the window is empty
 
@@ -73,7 +75,23 @@ type Reader struct {
 // Reader is bounded by it and a few kilobytes.
 func NewReader(src io.Reader, maxEvent int) *Reader {
 	maxEvent = min(max(maxEvent, 0), math.MaxInt-lineOverhead)
-	return &Reader{src: src, maxEvent: maxEvent, buf: make([]byte, windowSize)}
+	window := windows.Get().(*[windowSize]byte)
+	return &Reader{src: src, maxEvent: maxEvent, window: window, buf: window[:]}
+}
+
+// windows are those of Readers that are done.
+var windows = sync.Pool{New: func() any { return new([windowSize]byte) }}
+
+// Release gives the Reader's memory back where its source is left before the
+// end; Next fails from then on. What Next has returned stays valid.
+func (r *Reader) Release() {
+	if r.err == nil {
+		r.err = io.ErrClosedPipe
+	}
+	if r.window != nil {
+		windows.Put(r.window)
+	}
+	r.window, r.buf, r.line = nil, nil, nil
 }
 
 // Next returns the next event as soon as its blank line is there; it reads
@@ -92,7 +110,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 	ev, err := r.next()
 	if err != nil {
-		r.err, r.buf, r.line = err, nil, nil
+		r.err = err
+		r.Release()
 		return Event{}, err
 	}
 	return ev, nil

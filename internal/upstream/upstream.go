@@ -59,6 +59,7 @@ const (
 // Frame is one message on its way to a client.
 type Frame struct {
 	Data     []byte // one JSON-RPC message; owned by whoever takes it
+	Buffer   []byte // what Data lies in, if that came from a buf.Pool; else nil
 	Method   mcp.Method
 	Relation Relation
 }

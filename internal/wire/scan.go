@@ -52,6 +52,14 @@ func scanString(b []byte, i int) int {
 	}
 	i++
 	for {
+		for i+32 <= len(b) { // four words at once: long strings are most of what there is
+			w := b[i : i+32 : i+32]
+			if stops(binary.LittleEndian.Uint64(w))|stops(binary.LittleEndian.Uint64(w[8:]))|
+				stops(binary.LittleEndian.Uint64(w[16:]))|stops(binary.LittleEndian.Uint64(w[24:])) != 0 {
+				break
+			}
+			i += 32
+		}
 		for i+8 <= len(b) {
 			if m := stops(binary.LittleEndian.Uint64(b[i:])); m != 0 {
 				i += bits.TrailingZeros64(m) >> 3

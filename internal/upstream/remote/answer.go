@@ -37,7 +37,7 @@ func (k *call) answer(t target, h *h1.Conn, resp *h1.Response) error {
 // json: the body is the reply. It is looked at whole, for a reply under another
 // id must reach nobody.
 func (k *call) json(t target, resp *h1.Response) error {
-	body, err := readAll(resp, k.c.srv.cfg.MaxMessage)
+	body, err := readAll(resp, k.c.srv.cfg.MaxMessage, k.c.srv.cfg.Buffers)
 	if err != nil {
 		return k.bodyError(err)
 	}
@@ -45,7 +45,7 @@ func (k *call) json(t target, resp *h1.Response) error {
 	if err != nil {
 		return upstream.Errorf(mcp.CodeInternal, "bad_answer", "the server's answer is no JSON-RPC message: %v", err)
 	}
-	return k.reply(t, resp, &msg)
+	return k.replyIn(t, resp, &msg, body)
 }
 
 func (k *call) bodyError(err error) error {
@@ -57,6 +57,11 @@ func (k *call) bodyError(err error) error {
 
 // reply ends the call with the server's response.
 func (k *call) reply(t target, resp *h1.Response, msg *wire.Message) error {
+	return k.replyIn(t, resp, msg, nil)
+}
+
+// replyIn is reply for a message that lies in a buffer of the pool.
+func (k *call) replyIn(t target, resp *h1.Response, msg *wire.Message, buffer []byte) error {
 	switch {
 	case msg.Kind != wire.Response:
 		return upstream.Errorf(mcp.CodeInternal, "bad_answer", "the server answered with a %s instead of a response", msg.Kind)
@@ -75,7 +80,7 @@ func (k *call) reply(t target, resp *h1.Response, msg *wire.Message) error {
 	if !k.take() {
 		return nil
 	}
-	k.sink.Deliver(upstream.Frame{Data: msg.Raw, Method: k.method, Relation: upstream.Reply})
+	k.sink.Deliver(upstream.Frame{Data: msg.Raw, Buffer: buffer, Method: k.method, Relation: upstream.Reply})
 	k.sink.End(nil)
 	return nil
 }
@@ -84,7 +89,7 @@ func (k *call) reply(t target, resp *h1.Response, msg *wire.Message) error {
 // JSON-RPC error under the call's own id is the server's answer, whatever the
 // status; but for 404, which says that the session is not there.
 func (k *call) refused(t target, resp *h1.Response) error {
-	body, err := readAll(resp, min(k.c.srv.cfg.MaxMessage, maxErrorBody))
+	body, err := readAll(resp, min(k.c.srv.cfg.MaxMessage, maxErrorBody), nil)
 	if err != nil {
 		body = nil
 	}

@@ -106,6 +106,7 @@ func (k *call) tell(reason error) {
 func (k *call) run() {
 	defer k.c.srv.wg.Done()
 	err := k.attempts()
+	k.c.srv.cfg.Buffers.Put(k.req.Buffer) // nil where another has it
 	if err == nil || !k.take() {
 		return
 	}
@@ -159,7 +160,9 @@ func (k *call) move(via upstream.Conn) error {
 	if !k.take() {
 		return nil
 	}
-	moved, err := via.Start(k.req, k.sink)
+	req := k.req
+	k.req.Buffer = nil
+	moved, err := via.Start(req, k.sink)
 	if err != nil {
 		k.sink.End(err)
 		return nil

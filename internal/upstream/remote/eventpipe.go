@@ -140,13 +140,14 @@ func (p *EventPipe) read() error {
 	defer p.s.addrs.release(p.addr)
 	defer pool.Drop(h) // a stream that was left is of no more use
 	if resp.Status != http.StatusOK || media(resp.ContentType) != "text/event-stream" || encoded(resp) {
-		body, _ := readAll(resp, maxErrorBody)
+		body, _ := readAll(resp, maxErrorBody, nil)
 		if resp.Status == http.StatusOK {
 			return fmt.Errorf("it answered GET with %q %s instead of an event stream", cut(resp.ContentType), cut(resp.ContentEncoding))
 		}
 		return statusError(target{}, resp, body)
 	}
 	r := sse.NewReader(resp.Body, p.s.cfg.MaxMessage)
+	defer r.Release()
 	writing := false
 	for {
 		e, err := r.Next()

@@ -186,6 +186,6 @@ func (p *EventPipe) post(post string, l letter, o options) error {
 		}
 		return nil
 	}
-	body, _ := readAll(resp, maxErrorBody)
+	body, _ := readAll(resp, maxErrorBody, nil)
 	return statusError(target{}, resp, body)
 }

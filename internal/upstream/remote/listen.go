@@ -90,6 +90,7 @@ func (l *listener) follow(t target) bool {
 	}
 	l.hold.deadline(time.Time{})
 	r := sse.NewReader(resp.Body, l.c.srv.cfg.MaxMessage)
+	defer r.Release()
 	for {
 		e, err := r.Next()
 		if errors.Is(err, sse.ErrTooLarge) {

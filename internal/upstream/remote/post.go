@@ -85,6 +85,6 @@ func (c *conn) postTo(t target, req upstream.Request) (sent, error) {
 		}
 		return state, nil
 	}
-	body, _ := readAll(resp, maxErrorBody)
+	body, _ := readAll(resp, maxErrorBody, nil)
 	return state, statusError(t, resp, body)
 }

@@ -144,7 +144,7 @@ func (c *conn) firstReply(resp *h1.Response) (wire.Message, error) {
 	case resp.Status != 200:
 		return wire.Message{}, statusError(target{}, resp, nil)
 	case kind == "application/json":
-		body, err := readAll(resp, c.srv.cfg.MaxMessage)
+		body, err := readAll(resp, c.srv.cfg.MaxMessage, nil)
 		if err != nil {
 			return wire.Message{}, err
 		}
@@ -153,6 +153,7 @@ func (c *conn) firstReply(resp *h1.Response) (wire.Message, error) {
 		return wire.Message{}, errors.New("it answered with neither JSON nor an event stream")
 	}
 	r := sse.NewReader(resp.Body, c.srv.cfg.MaxMessage)
+	defer r.Release()
 	for {
 		e, err := r.Next()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	MaxMessage     int
 	TLS            *tls.Config // nil: the system's roots
 	Version        string
+	Buffers        *buf.Pool // of the requests' bodies, and for those of answers; nil: none are reused
 	// Legacy opens sessions of HTTP+SSE: the routing of a process of one
 	// session, over a stream and POSTs instead of pipes.
 	Legacy upstream.Server

@@ -103,6 +103,7 @@ func streamEnded(how string) error {
 func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err error) {
 	log := k.c.srv.cfg.Log
 	r := sse.NewReader(resp.Body, k.c.srv.cfg.MaxMessage)
+	defer r.Release()
 	for {
 		e, err := r.Next()
 		if err != nil {
@@ -147,7 +148,7 @@ func (k *call) resume(t target, at *cursor) (*h1.Conn, *h1.Response, error) {
 		if resp.Status == 200 && media(resp.ContentType) == "text/event-stream" && !encoded(resp) {
 			return h, resp, nil
 		}
-		body, _ := readAll(resp, maxErrorBody)
+		body, _ := readAll(resp, maxErrorBody, nil)
 		k.hold.put(t.addr.pool, h)
 		if resp.Status < 500 && resp.Status != 429 {
 			return nil, nil, streamEnded(", and asked for the rest it said: " + statusError(t, resp, body).Error())

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/h1"
 )
 
@@ -161,15 +163,15 @@ func encoded(resp *h1.Response) bool {
 
 // readAll reads a body of at most limit bytes. What it allocates is bounded by
 // what has come, not by what is announced.
-func readAll(resp *h1.Response, limit int) ([]byte, error) {
+func readAll(resp *h1.Response, limit int, buffers *buf.Pool) ([]byte, error) {
 	if resp.Length > int64(limit) {
 		return nil, errTooLarge
 	}
 	size := 4 << 10
 	if resp.Length >= 0 {
-		size = min(int(resp.Length), 1<<20)
+		size = min(int(resp.Length), maxAhead)
 	}
-	b := make([]byte, 0, size)
+	b := buffers.Get(size)[:0]
 	for int64(len(b)) != resp.Length {
 		if len(b) == cap(b) {
 			b = grow(b, resp.Length)
@@ -187,6 +189,9 @@ func readAll(resp *h1.Response, limit int) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// maxAhead bounds the memory that a server gets by announcing a length.
+const maxAhead = 4 << 20
 
 // grow makes room: doubled while that is little, then a quarter more, or what
 // is announced if that is not much more.
@@ -207,13 +212,16 @@ var errTooLarge = errors.New("larger than the limit")
 // again.
 func discard(h *h1.Conn, resp *h1.Response) {
 	h.SetReadDeadline(time.Now().Add(discardWait))
-	var buf [4096]byte
+	scratch := scratches.Get().(*[4 << 10]byte)
+	defer scratches.Put(scratch)
 	for range discardReads {
-		if _, err := resp.Body.Read(buf[:]); err != nil {
+		if _, err := resp.Body.Read(scratch[:]); err != nil {
 			return
 		}
 	}
 }
+
+var scratches = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
 const (
 	discardWait  = time.Second
