@@ -36,7 +36,8 @@ type exchange struct {
 	takes    live.Takes
 	revision mcp.Revision
 	batch    bool
-	opening  bool // the answer to initialize is outstanding
+	until    time.Time // a call may run in this goroutine
+	opening  bool      // the answer to initialize is outstanding
 	control  *http.ResponseController
 }
 
@@ -45,12 +46,8 @@ type exchange struct {
 // with an event stream in all other cases.
 func (x *exchange) run(reader *live.Reader) {
 	defer reader.Close()
+	x.until = time.Now().Add(decideWait)
 	var wait <-chan time.Time
-	if x.takes != live.TakesJSON {
-		t := time.NewTimer(decideWait)
-		defer t.Stop()
-		wait = t.C
-	}
 	var buf [4]live.Event
 	events := buf[:0]
 	for {
@@ -76,6 +73,14 @@ func (x *exchange) run(reader *live.Reader) {
 		case over:
 			x.stream(reader, events)
 			return
+		}
+		if reader.Run(x.until) {
+			continue
+		}
+		if wait == nil && x.takes != live.TakesJSON {
+			t := time.NewTimer(time.Until(x.until))
+			defer t.Stop()
+			wait = t.C
 		}
 		select {
 		case <-reader.Wake():
@@ -227,7 +232,7 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, i
 		out = out[:0]
 		clear(events)
 		events, over, cut = reader.Take(events[:0])
-		if over = over && len(events) == 0; len(events) > 0 || over || cut != nil {
+		if over = over && len(events) == 0; len(events) > 0 || over || cut != nil || reader.Run(x.until) {
 			continue
 		}
 		select {

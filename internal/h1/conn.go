@@ -16,6 +16,7 @@ type Conn struct {
 	out       []byte        // scratch for small requests
 	keep      time.Duration // idle for so long, the server closes it; 0: it did not say
 	idleSince time.Time
+	waiter    Waiter
 	peek      peek // looks whether it is still open
 	broken    bool // a request was not written to its end
 	reusable  bool // the last answer was read to its end, and the server keeps the connection
@@ -33,7 +34,9 @@ const (
 )
 
 func newConn(raw, socket net.Conn) *Conn {
-	return &Conn{raw: raw, socket: socket, in: bufio.NewReaderSize(raw, 4<<10)}
+	c := &Conn{raw: raw, socket: socket}
+	c.in = bufio.NewReaderSize(source{c}, 4<<10)
+	return c
 }
 
 // SetDeadline bounds all reads and writes from now on. It may be called from

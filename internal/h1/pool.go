@@ -60,6 +60,15 @@ var ErrClosed = errors.New("h1: pool is closed")
 
 // Get returns an idle connection, or dials. fresh asks for a new one.
 func (p *Pool) Get(ctx context.Context, fresh bool) (*Conn, error) {
+	if c := p.Idle(fresh); c != nil {
+		return c, nil
+	}
+	return p.Dial(ctx)
+}
+
+// Idle returns a connection that has been idle and is open still; nil where
+// there is none, or a fresh one is asked for.
+func (p *Pool) Idle(fresh bool) *Conn {
 	for !fresh {
 		c := p.pop()
 		if c == nil {
@@ -67,11 +76,11 @@ func (p *Pool) Get(ctx context.Context, fresh bool) (*Conn, error) {
 		}
 		if c.fresh(p.maxAge) && c.stillOpen() {
 			c.Reused = true
-			return c, nil
+			return c
 		}
 		p.Drop(c)
 	}
-	return p.dial(ctx)
+	return nil
 }
 
 func (p *Pool) pop() *Conn {
@@ -87,7 +96,8 @@ func (p *Pool) pop() *Conn {
 	return c
 }
 
-func (p *Pool) dial(ctx context.Context) (*Conn, error) {
+// Dial makes a new connection.
+func (p *Pool) Dial(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	socket, err := p.dialTCP(ctx, "tcp", p.addr)
@@ -117,6 +127,7 @@ func (p *Pool) dial(ctx context.Context) (*Conn, error) {
 // Put takes a connection back. It is kept if the answer was read to its end
 // and the server keeps it open, else closed.
 func (p *Pool) Put(c *Conn) {
+	c.waiter = nil
 	if !c.reusable {
 		p.Drop(c)
 		return

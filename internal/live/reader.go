@@ -1,11 +1,18 @@
 package live
 
+import (
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
 // Reader is one HTTP exchange that follows a stream. A stream has at most one;
 // a new one takes over. Its methods are called by one goroutine.
 type Reader struct {
 	st   *Stream
 	wake chan struct{}
-	mac  string // part of its event ids; made when first needed, by the goroutine that calls
+	call upstream.Runner // that the goroutine which reads runs itself; nil: none, or no more
+	mac  string          // part of its event ids; made when first needed, by the goroutine that calls
 
 	// guarded by Session.mu
 	pos     uint64 // the last position handed out
@@ -115,6 +122,19 @@ func (r *Reader) RetryAfter() string {
 	return r.st.retryAfter
 }
 
+// Run goes on with the call that the reader waits for, where that is to be done
+// here, until there may be something to Take, or until a point in time. false:
+// there is nothing to be done here but to wait for Wake.
+func (r *Reader) Run(until time.Time) bool {
+	if r.call == nil {
+		return false
+	}
+	if !r.call.Run(until) {
+		r.call = nil
+	}
+	return true
+}
+
 // Spent returns the buffer of the one reply of a stream that is over, for a
 // pool, if nobody can want it again. It is called when the reply is written;
 // only Close follows.
@@ -133,6 +153,10 @@ func (r *Reader) Spent() []byte {
 // Close leaves the stream. Calls that are still open go on without a reader
 // (leaving is no cancel in the handshake era), but only so many of a session.
 func (r *Reader) Close() {
+	if r.call != nil {
+		r.call.Go()
+		r.call = nil
+	}
 	st, s := r.st, r.st.s
 	s.mu.Lock()
 	attached := st.reader == r

@@ -93,7 +93,8 @@ func (s *Session) Call(takes Takes, reqs []upstream.Request, replies ...[]byte) 
 	s.mu.Unlock()
 	s.m.makeRoom()
 	for i, sink := range sinks {
-		s.begin(conn, sink, reqs[i])
+		reqs[i].Inline = len(reqs) == 1
+		r.call = s.begin(conn, sink, reqs[i])
 	}
 	return r, nil
 }
@@ -156,12 +157,13 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	return sink
 }
 
-// begin starts a call on the connection. An error becomes the call's answer.
-func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request) {
+// begin starts a call on the connection, and returns it where it has to be run
+// still. An error becomes the call's answer.
+func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request) upstream.Runner {
 	call, err := conn.Start(req, sink)
 	if err != nil {
 		sink.End(err)
-		return
+		return nil
 	}
 	s.mu.Lock()
 	sink.call = call
@@ -170,6 +172,10 @@ func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request
 	if doomed != nil {
 		call.Cancel(doomed)
 	}
+	if run, ok := call.(upstream.Runner); ok && req.Inline {
+		return run
+	}
+	return nil
 }
 
 func (s *Session) cancelAll(st *Stream, reason error) {

@@ -8,6 +8,7 @@ package upstream
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -22,6 +23,9 @@ type Request struct {
 	Msg    wire.Message
 	Method mcp.Method  // mcp.Other for a response or an unknown method
 	Header http.Header // of the client's HTTP request, for allow-lists; not to be changed; may be nil
+	// Inline: whoever sends it waits for the answer in a goroutine of its own,
+	// in which the call may run if it is a Runner.
+	Inline bool
 	// Principal is who sent it; nil where nobody is told from others.
 	Principal Principal
 	// Buffer is what Msg lies in, if that came from a buf.Pool. A receiver that
@@ -88,13 +92,25 @@ type Sink interface {
 // one of them wins, and the sink's End is called once.
 type Call interface{ Cancel(reason error) }
 
+// Runner is a Call that has not begun: it runs in the goroutine that waits for
+// it, which saves waking one goroutine by another for each frame.
+type Runner interface {
+	// Run goes on with the call until its sink may have something new, or until
+	// a point in time. false: it is over, or goes on by itself from now on.
+	Run(until time.Time) bool
+	// Go lets it go on by itself. After that, and after a Run that gave false,
+	// neither is called again.
+	Go()
+}
+
 // Conn is one session's connection to its server. All methods may be called
 // at once from several goroutines.
 type Conn interface {
 	// Start sends a request. The call lives until its sink's End or its
 	// Cancel, and is tied to no HTTP request: a client that leaves is no
 	// cancel in the handshake era (MCP 2025-11-25, basic/transports). After
-	// an error the sink is not used.
+	// an error the sink is not used. The Call for a request that is Inline may be
+	// a Runner, which the caller must Run or Go.
 	Start(Request, Sink) (Call, error)
 	// Send passes a notification, or a response to a request of the server.
 	// ErrNothingPending: the server can have asked this session nothing;

@@ -163,7 +163,7 @@ func (c *conn) resumeLocked() {
 
 func (c *conn) armAllLocked() {
 	for k := range c.calls {
-		k.hold.deadline(k.expiresLocked())
+		k.hold.deadline(k.wakeLocked())
 	}
 }
 
@@ -171,13 +171,22 @@ func (c *conn) armAllLocked() {
 func (k *call) arm() {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	k.hold.deadline(k.expiresLocked())
+	k.hold.deadline(k.wakeLocked())
 }
 
 func (k *call) expires() time.Time {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	return k.expiresLocked()
+}
+
+// wakeLocked is when whoever waits on the connection has to look up.
+func (k *call) wakeLocked() time.Time {
+	t := k.expiresLocked()
+	if !k.until.IsZero() && k.until.Before(t) {
+		return k.until
+	}
+	return t
 }
 
 // expiresLocked is when the call runs out if nothing happens.
@@ -196,5 +205,5 @@ func (k *call) progressed() {
 		return
 	}
 	k.idleAt = time.Now().Add(k.c.srv.cfg.CallTimeout)
-	k.hold.deadline(k.expiresLocked())
+	k.hold.deadline(k.wakeLocked())
 }

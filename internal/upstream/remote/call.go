@@ -23,9 +23,11 @@ type call struct {
 	hold    *hold
 	limitAt time.Time
 
-	req upstream.Request // owned by run
+	req    upstream.Request // owned by run
+	inline inline           // owned by run, but for next
 
 	// guarded by conn.mu
+	until  time.Time     // it may wait inline; zero: it does not
 	idleAt time.Time     // without answer and progress; zero: no such bound
 	moved  upstream.Call // what it became at a server that speaks HTTP+SSE
 }
@@ -122,7 +124,7 @@ func (k *call) attempts() error {
 	fresh, reopened := false, false
 	tried := make(map[*address]bool)
 	for {
-		t, via, err := k.c.target(k.hold.gone)
+		t, via, err := k.c.target(k.hold.gone, k.alone)
 		switch {
 		case err != nil:
 			return err
@@ -146,6 +148,7 @@ func (k *call) attempts() error {
 				return k.c.lose(err)
 			}
 			reopened = true
+			k.alone()
 			if err := k.c.recover(t, err, k.hold.gone); err != nil {
 				return err
 			}
@@ -222,7 +225,7 @@ func (k *call) once(t target, fresh bool) (sent, error) {
 	head = append(append(head, k.c.srv.heads.post...), t.lines...)
 	head = k.c.srv.heads.appendForwarded(head, k.req.Header)
 	head = appendLength(head, len(raw))
-	h, resp, state, err := k.c.srv.roundTrip(t.addr, head, raw, options{arm: k.arm, fresh: fresh, hold: k.hold})
+	h, resp, state, err := k.c.srv.roundTrip(t.addr, head, raw, options{arm: k.arm, fresh: fresh, hold: k.hold, waiter: k, dialing: k.alone})
 	if err != nil {
 		return state, err
 	}

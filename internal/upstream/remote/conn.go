@@ -78,6 +78,10 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 	c.calls[k] = struct{}{}
 	c.srv.wg.Add(1)
 	c.mu.Unlock()
+	if req.Inline && len(req.Msg.Raw) <= inlineMost {
+		k.prepare()
+		return k, nil
+	}
 	go k.run()
 	return k, nil
 }

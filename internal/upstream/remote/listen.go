@@ -52,7 +52,7 @@ func (l *listener) run() {
 	defer l.c.srv.wg.Done()
 	defer l.over()
 	for {
-		t, _, err := l.c.target(l.hold.gone)
+		t, _, err := l.c.target(l.hold.gone, nil)
 		if err != nil {
 			return
 		}

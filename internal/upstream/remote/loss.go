@@ -50,8 +50,8 @@ func (c *conn) await(r *recovery, gone <-chan struct{}) error {
 }
 
 // target is where a request goes now. It waits while the session is being
-// opened.
-func (c *conn) target(gone <-chan struct{}) (target, upstream.Conn, error) {
+// opened, and calls before first, if that is not nil.
+func (c *conn) target(gone <-chan struct{}, before func()) (target, upstream.Conn, error) {
 	for {
 		c.mu.Lock()
 		r, t, via, ended, opened := c.opening, c.at, c.via, c.ended, c.opened
@@ -60,6 +60,9 @@ func (c *conn) target(gone <-chan struct{}) (target, upstream.Conn, error) {
 		case ended:
 			return t, nil, upstream.ErrClosed
 		case r != nil:
+			if before != nil {
+				before()
+			}
 			if err := c.await(r, gone); err != nil {
 				return t, nil, err
 			}

@@ -16,7 +16,7 @@ func (c *conn) post(req upstream.Request) error {
 	reopened := false
 	tried := make(map[*address]bool)
 	for {
-		t, via, err := c.target(nil)
+		t, via, err := c.target(nil, nil)
 		switch {
 		case err != nil:
 			return err

@@ -119,7 +119,9 @@ func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err e
 			log.Warn("event from the server that is no JSON-RPC message; skipped", "bytes", len(e.Data))
 		case msg.Kind != wire.Response:
 			k.pass(t, &msg)
+			k.delivered()
 		case sameID(k.id, msg.Bytes(msg.ID)) || !msg.ID.Present():
+			k.delivered()
 			return true, k.reply(t, resp, &msg)
 		default:
 			log.Warn("response from the server under an id that nobody asked with; dropped")
@@ -162,6 +164,7 @@ const resumeTries = 8
 
 // wait pauses, but not beyond what the call has time for.
 func (k *call) wait(d time.Duration) error {
+	k.alone()
 	left := time.Until(k.expires())
 	if left < d {
 		if !k.c.srv.pause(left, k.hold.gone) {

@@ -31,6 +31,8 @@ type options struct {
 	fresh    bool      // no reused connection
 	hold     *hold     // who can break it off; may be nil
 	sent     func()    // the request is written, or will not be; may be nil
+	waiter   h1.Waiter // of the connection; may be nil
+	dialing  func()    // a connection has to be made first; may be nil
 }
 
 // maxRedirects in a row, all to the server's own origin.
@@ -83,7 +85,14 @@ func (s *Server) exchange(a *address, head, body []byte, o options) (*h1.Conn, *
 	if o.sent != nil {
 		defer o.sent()
 	}
-	h, err := a.pool.Get(s.ctx, o.fresh)
+	h := a.pool.Idle(o.fresh)
+	var err error
+	if h == nil {
+		if o.dialing != nil {
+			o.dialing()
+		}
+		h, err = a.pool.Dial(s.ctx)
+	}
 	if err != nil {
 		if s.ctx.Err() == nil && !ownFault(err) {
 			s.addrs.failed(a)
@@ -94,6 +103,7 @@ func (s *Server) exchange(a *address, head, body []byte, o options) (*h1.Conn, *
 		o.hold.put(a.pool, h)
 		return nil, nil, notSent, errGivenUp
 	}
+	h.Watch(o.waiter)
 	if o.arm != nil {
 		o.arm()
 	} else {
