@@ -25,6 +25,9 @@ const retryHint = time.Second
 // reads is not cut off in the middle of a large message.
 const writePart = 256 << 10
 
+// firstBytes is room for the first events of a stream.
+const firstBytes = 1 << 10
+
 // exchange is one HTTP request on its way to an answer with events.
 type exchange struct {
 	f        *Front
@@ -163,7 +166,7 @@ func (x *exchange) stream(reader *live.Reader, events []live.Event) {
 		return
 	}
 	out := x.openStream(reader, events)
-	gauge := x.f.cfg.Metrics.Streams.WithLabelValues(x.b.Name, "streamable")
+	gauge := x.f.cfg.Metrics.streams(x.b.Name)
 	gauge.Inc()
 	defer gauge.Dec()
 	_ = follow(x, reader, events, out, func(e live.Event) string { return reader.EventID(e.Seq) })
@@ -180,9 +183,9 @@ func (x *exchange) openStream(reader *live.Reader, taken []live.Event) []byte {
 		if len(taken) > 0 {
 			at = taken[0].Seq - 1
 		}
-		return sse.AppendPriming(nil, reader.EventID(at))
+		return sse.AppendPriming(make([]byte, 0, firstBytes), reader.EventID(at))
 	}
-	return sse.AppendComment(nil, "open")
+	return sse.AppendComment(make([]byte, 0, firstBytes), "open")
 }
 
 func streamHeaders(w http.ResponseWriter) {
@@ -197,9 +200,9 @@ func streamHeaders(w http.ResponseWriter) {
 // nothing. It returns why it stopped; nil: the stream is over.
 func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, id func(live.Event) string) error {
 	x.control = http.NewResponseController(x.w)
-	quiet := time.NewTimer(x.f.cfg.Keepalive)
-	defer quiet.Stop()
-	var over bool
+	quiet := quietTimer{after: x.f.cfg.Keepalive}
+	defer quiet.stop()
+	var over, last bool
 	var cut error
 	for {
 		for _, e := range events {
@@ -215,13 +218,19 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, i
 			if err := x.write(out); err != nil {
 				return err
 			}
+			if last { // the end of the body goes with it
+				if cut == nil {
+					_, _, _ = reader.Take(events[:0]) // what was taken counts as written
+				}
+				return cut
+			}
 			if err := x.control.Flush(); err != nil {
 				return err
 			}
 			if x.r.ProtoMajor > 1 { // there, a deadline that passes while nothing is written ends the stream
 				_ = x.control.SetWriteDeadline(time.Time{})
 			}
-			quiet.Reset(x.f.cfg.Keepalive)
+			quiet.reset()
 		}
 		if over || cut != nil {
 			return cut
@@ -232,17 +241,43 @@ func follow(x *exchange, reader *live.Reader, events []live.Event, out []byte, i
 		out = out[:0]
 		clear(events)
 		events, over, cut = reader.Take(events[:0])
+		last = over || cut != nil
 		if over = over && len(events) == 0; len(events) > 0 || over || cut != nil || reader.Run(x.until) {
 			continue
 		}
 		select {
 		case <-reader.Wake():
-		case <-quiet.C:
+		case <-quiet.wait():
 			out = sse.AppendComment(out, "keepalive")
-			quiet.Reset(x.f.cfg.Keepalive)
 		case <-x.r.Context().Done():
 			return errClientGone
 		}
+	}
+}
+
+// quietTimer is a timer that is made when somebody waits for it.
+type quietTimer struct {
+	after time.Duration
+	timer *time.Timer
+}
+
+func (k *quietTimer) wait() <-chan time.Time {
+	if k.timer == nil {
+		k.timer = time.NewTimer(k.after)
+	}
+	return k.timer.C
+}
+
+// reset starts the time anew.
+func (k *quietTimer) reset() {
+	if k.timer != nil {
+		k.timer.Reset(k.after)
+	}
+}
+
+func (k *quietTimer) stop() {
+	if k.timer != nil {
+		k.timer.Stop()
 	}
 }
 

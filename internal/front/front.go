@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,7 @@ type Metrics struct {
 	bytes   *prometheus.CounterVec // direction: "in" from clients, "out" to them
 	in, out prometheus.Counter
 	Streams *prometheus.GaugeVec // server, transport
+	gauges  sync.Map             // server → prometheus.Gauge
 }
 
 // NewMetrics makes the collectors. streams is the gauge of open streams.
@@ -59,6 +61,15 @@ func NewMetrics(streams *prometheus.GaugeVec) *Metrics {
 	}
 	m.in, m.out = m.bytes.WithLabelValues("in"), m.bytes.WithLabelValues("out")
 	return m
+}
+
+// streams is the gauge of a server's streams, found quicker than by its labels.
+func (m *Metrics) streams(server string) prometheus.Gauge {
+	g, ok := m.gauges.Load(server)
+	if !ok {
+		g, _ = m.gauges.LoadOrStore(server, m.Streams.WithLabelValues(server, "streamable"))
+	}
+	return g.(prometheus.Gauge)
 }
 
 // Describe and Collect make Metrics a prometheus.Collector.

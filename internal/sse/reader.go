@@ -149,7 +149,9 @@ func (r *Reader) addField(ev *Event, line []byte) error {
 	case "data":
 		return r.addData(ev, value)
 	case "event":
-		ev.Type = string(value)
+		if ev.Type = "message"; string(value) != ev.Type { // what nearly all are
+			ev.Type = string(value)
+		}
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			ev.ID, ev.HasID = string(value), true

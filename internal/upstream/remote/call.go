@@ -221,11 +221,12 @@ func (k *call) timeout() error {
 // once sends the request to the session's address and passes the answer on.
 func (k *call) once(t target, fresh bool) (sent, error) {
 	raw := k.req.Msg.Raw
-	head := make([]byte, 0, 1024)
-	head = append(append(head, k.c.srv.heads.post...), t.lines...)
+	scratch := scratches.Get().(*[4 << 10]byte)
+	head := append(append(scratch[:0], k.c.srv.heads.post...), t.lines...)
 	head = k.c.srv.heads.appendForwarded(head, k.req.Header)
 	head = appendLength(head, len(raw))
 	h, resp, state, err := k.c.srv.roundTrip(t.addr, head, raw, options{arm: k.arm, fresh: fresh, hold: k.hold, waiter: k, dialing: k.alone})
+	scratches.Put(scratch)
 	if err != nil {
 		return state, err
 	}
