@@ -5,9 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -72,37 +69,6 @@ func TestServerEverythingByURL(t *testing.T) {
 			}
 		})
 	}
-}
-
-// httpServer runs a reference server over HTTP and returns its address.
-func httpServer(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	command := npmServer(t, name, args...)
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "PORT="+port)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	box.Eventually(t, "the server listens", func() string {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			return err.Error()
-		}
-		_ = c.Close()
-		return ""
-	})
-	return "http://" + addr
 }
 
 // checkTransports sends awkward bytes over both client transports.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,15 +33,15 @@ var suites = map[string]struct {
 }
 
 // TestConformance runs the official suite against a server itself and against Signalbox
-// in front of the same server over stdio. What passes there has to pass here.
+// in front of the same server, over stdio and over HTTP. What passes there has to pass
+// here.
 func TestConformance(t *testing.T) {
 	server := installEverythingServer(t)
 	expected := readExpectedFailures(t)
 	for name, suite := range suites {
 		t.Run(name, func(t *testing.T) {
-			direct := runConformance(t, startDirect(t, server), suite.args)
-			b := box.Start(t, []string{"--isolation", "session"}, server)
-			through := runConformance(t, b.URL, suite.args)
+			url := startDirect(t, server)
+			direct := runConformance(t, url, suite.args)
 			passed := 0
 			for _, scenario := range slices.Sorted(maps.Keys(direct)) {
 				if direct[scenario] != nil {
@@ -50,7 +49,19 @@ func TestConformance(t *testing.T) {
 					continue
 				}
 				passed++
-				compareScenario(t, suite.revision, scenario, through, expected)
+			}
+			for name, b := range map[string]*box.Box{
+				"stdio": box.Start(t, []string{"--isolation", "session"}, server),
+				"http":  box.StartURL(t, url+"/mcp"),
+			} {
+				t.Run(name, func(t *testing.T) {
+					through := runConformance(t, b.URL, suite.args)
+					for _, scenario := range slices.Sorted(maps.Keys(direct)) {
+						if direct[scenario] == nil {
+							compareScenario(t, suite.revision, scenario, through, expected)
+						}
+					}
+				})
 			}
 			t.Logf("%d of %d scenarios pass on the server itself", passed, len(direct))
 			if passed < suite.atLeast {
@@ -131,35 +142,7 @@ func installEverythingServer(t *testing.T) string {
 func startDirect(t *testing.T, server string) string {
 	t.Helper()
 	addr := freeAddr(t)
-	cmd := exec.Command(server, "-http", addr, "-stateless=false")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // reports the kill
-	})
-	box.Eventually(t, "the server listens", func() string {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			return err.Error()
-		}
-		conn.Close()
-		return ""
-	})
-	return "http://" + addr
-}
-
-// freeAddr is an address that nobody listens on, for programs that cannot say which one
-// they chose.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return startProgram(t, addr, nil, server, "-http", addr, "-stateless=false").url()
 }
 
 // runConformance returns each scenario that ran, with what failed in it.

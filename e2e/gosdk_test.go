@@ -62,16 +62,16 @@ func (c *goClient) call(t *testing.T, name string, arguments, meta map[string]an
 }
 
 // goTransports are the HTTP transports of the Go SDK.
-var goTransports = map[string]func(b *box.Box) mcp.Transport{
-	"streamable": func(b *box.Box) mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: b.URL + "/mcp"} },
-	"sse":        func(b *box.Box) mcp.Transport { return &mcp.SSEClientTransport{Endpoint: b.URL + "/sse"} },
+var goTransports = map[string]func(url string) mcp.Transport{
+	"streamable": func(url string) mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url + "/mcp"} },
+	"sse":        func(url string) mcp.Transport { return &mcp.SSEClientTransport{Endpoint: url + "/sse"} },
 }
 
 func TestGoSDK(t *testing.T) {
 	for name, transport := range goTransports {
 		t.Run(name, func(t *testing.T) {
 			b := box.Start(t, nil, fakeServer(t)...)
-			c := connectGo(t, transport(b))
+			c := connectGo(t, transport(b.URL))
 			testGoSession(t, c)
 			if err := c.session.Close(); err != nil {
 				t.Errorf("close: %v", err)
@@ -83,6 +83,14 @@ func TestGoSDK(t *testing.T) {
 }
 
 func testGoSession(t *testing.T, c *goClient) {
+	testGoCalls(t, c, true)
+	testGoQuestions(t, c)
+	c.testCancel(t)
+}
+
+// testGoCalls does what needs no session of the server.
+func testGoCalls(t *testing.T, c *goClient, progress bool) {
+	t.Helper()
 	tools, err := c.session.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -94,11 +102,16 @@ func testGoSession(t *testing.T, c *goClient) {
 		t.Errorf("echo: %s", got)
 	}
 	c.call(t, "progress", map[string]any{"n": 3}, map[string]any{"progressToken": "t"})
-	for want := 1.0; want <= 3; want++ {
+	for want := 1.0; progress && want <= 3; want++ {
 		if got := receive(t, c.progress); got != want {
 			t.Errorf("progress: got %v, want %v", got, want)
 		}
 	}
+}
+
+// testGoQuestions has the server speak first.
+func testGoQuestions(t *testing.T, c *goClient) {
+	t.Helper()
 	for method, want := range map[string]string{
 		"sampling/createMessage": "map[result:map[content:map[text:sampled type:text] model:none role:assistant]]",
 		"elicitation/create":     "map[result:map[action:accept content:map[name:Ada]]]",
@@ -107,6 +120,9 @@ func testGoSession(t *testing.T, c *goClient) {
 		if got := c.call(t, "ask", map[string]any{"method": method}, nil); got != want {
 			t.Errorf("%s: got %s, want %s", method, got, want)
 		}
+	}
+	if err := c.session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+		t.Fatal(err)
 	}
 	c.call(t, "log", map[string]any{"level": "warning", "data": "careful"}, nil)
 	if got := receive(t, c.logs); got.Data != "careful" {
@@ -119,7 +135,6 @@ func testGoSession(t *testing.T, c *goClient) {
 	if got := receive(t, c.updates); got != "test://a" {
 		t.Errorf("updated: %s", got)
 	}
-	c.testCancel(t)
 }
 
 // testCancel cancels a call at its first progress; the server has to notice.

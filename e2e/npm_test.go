@@ -33,16 +33,20 @@ func npmServer(t testing.TB, name string, args ...string) []string {
 // typescript runs a client script against a Box and decodes what it prints.
 func typescript(t *testing.T, script, transport string, b *box.Box, into any, args ...string) {
 	t.Helper()
+	runTypescript(t, script, into, append([]string{"--transport", transport, "--url", b.URL}, args...)...)
+}
+
+func runTypescript(t *testing.T, script string, into any, args ...string) {
+	t.Helper()
 	npmFile(t, "@modelcontextprotocol", "sdk", "package.json")
 	ctx, cancel := context.WithTimeout(t.Context(), box.Patience)
 	defer cancel()
-	args = append([]string{filepath.Join("clients", script), "--transport", transport, "--url", b.URL}, args...)
-	cmd := exec.CommandContext(ctx, "node", args...)
+	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join("clients", script)}, args...)...)
 	cmd.Dir = filepath.Join(box.E2E(), "npm")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := errors.Join(cmd.Run(), ctx.Err()); err != nil {
-		t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
+		t.Fatalf("%s %s: %v\n%s%s", script, strings.Join(args, " "), err, stdout.String(), stderr.String())
 	}
 	if err := json.Unmarshal(stdout.Bytes(), into); err != nil {
 		t.Fatalf("%s printed %q: %v", script, stdout.String(), err)

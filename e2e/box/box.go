@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +21,7 @@ const Patience = 2 * time.Minute
 
 // Box is a running signalbox.
 type Box struct {
-	URL  string // of a lone server, without the path: http://127.0.0.1:PORT
+	URL  string // without the path: http://127.0.0.1:PORT
 	Tag  string // in the environment of every process below it
 	PID  int
 	Args []string
@@ -42,21 +45,33 @@ type Box struct {
 func Start(t testing.TB, flags []string, command ...string) *Box {
 	t.Helper()
 	tag := newTag()
-	args := []string{
-		"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
-		"--log-level", "debug", "--env", TagName + "=" + tag,
-	}
+	args := append(slices.Clone(serveFlags), "--env", TagName+"="+tag)
 	args = append(append(append(args, flags...), "--"), command...)
-	b := run(t, tag, args)
-	b.URL = b.announced(clientURL)
-	b.adminURL = b.announced(adminURL)
-	return b
+	return start(t, tag, args)
 }
 
 // StartURL is Start for a server that is a URL.
-func StartURL(t testing.TB, url string) *Box {
+func StartURL(t testing.TB, url string, flags ...string) *Box {
 	t.Helper()
-	b := run(t, newTag(), []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "debug", url})
+	return start(t, newTag(), append(append(slices.Clone(serveFlags), flags...), url))
+}
+
+// StartConfig is Start for the servers of a configuration file with this text. The
+// commands in it inherit no tag.
+func StartConfig(t testing.TB, text string, flags ...string) *Box {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "servers.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, newTag(), append(append(slices.Clone(serveFlags), flags...), "--config", path))
+}
+
+var serveFlags = []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "debug"}
+
+func start(t testing.TB, tag string, args []string) *Box {
+	t.Helper()
+	b := run(t, tag, args)
 	b.URL = b.announced(clientURL)
 	b.adminURL = b.announced(adminURL)
 	return b
@@ -64,7 +79,7 @@ func StartURL(t testing.TB, url string) *Box {
 
 // The start-up lines have the URLs to use, admin ones with the path /metrics.
 var (
-	clientURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/mcp`)
+	clientURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)(?:/servers/[^/]+)?/mcp`)
 	adminURL  = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/metrics`)
 )
 

@@ -22,6 +22,7 @@ func E2E() string { return filepath.Join(Root(), "e2e") }
 var (
 	Signalbox  = sync.OnceValues(buildSignalbox)
 	FakeServer = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./fakeserver", "fakeserver") })
+	SDKServer  = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./sdkserver", "sdkserver") })
 
 	buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "signalbox-e2e-") })
 )
@@ -59,7 +60,10 @@ func Build() error {
 	if _, err := Signalbox(); err != nil {
 		return err
 	}
-	_, err := FakeServer()
+	if _, err := FakeServer(); err != nil {
+		return err
+	}
+	_, err := SDKServer()
 	return err
 }
 

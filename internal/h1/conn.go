@@ -18,6 +18,7 @@ type Conn struct {
 	idleSince time.Time
 	waiter    Waiter
 	peek      peek // looks whether it is still open
+	age       int  // of the pool, when it was dialled
 	broken    bool // a request was not written to its end
 	reusable  bool // the last answer was read to its end, and the server keeps the connection
 

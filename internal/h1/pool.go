@@ -22,6 +22,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	closed bool
+	age    int     // raised by Doubt
 	idle   []*Conn // the one used last at the end
 	open   map[*Conn]struct{}
 	timer  *time.Timer // runs sweep while there is something idle; nil before the first
@@ -121,6 +122,7 @@ func (p *Pool) Dial(ctx context.Context) (*Conn, error) {
 		return nil, ErrClosed
 	}
 	p.open[c] = struct{}{}
+	c.age = p.age
 	return c, nil
 }
 
@@ -137,7 +139,7 @@ func (p *Pool) Put(c *Conn) {
 	c.idleSince = time.Now()
 	var old *Conn
 	p.mu.Lock()
-	if p.closed {
+	if p.closed || c.age != p.age {
 		old = c
 	} else {
 		if p.idle = append(p.idle, c); len(p.idle) > p.maxIdle {
@@ -158,6 +160,20 @@ func (p *Pool) Drop(c *Conn) {
 	delete(p.open, c)
 	p.mu.Unlock()
 	_ = c.raw.Close()
+}
+
+// Doubt closes what is idle, and keeps no connection that is in use now. It is
+// for whoever met the end of one in the middle of an exchange: the others may
+// be about to end too, where the server was killed, and not show it yet.
+func (p *Pool) Doubt() {
+	p.mu.Lock()
+	p.age++
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, c := range idle {
+		p.Drop(c)
+	}
 }
 
 func (p *Pool) armLocked() {

@@ -226,3 +226,28 @@ func TestCloseWhileInUse(t *testing.T) {
 		checkCounts(t, p, 0, 0)
 	})
 }
+
+// TestDoubt: neither what is idle nor what is in use serves again, and what is
+// dialled afterwards does.
+func TestDoubt(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	p := newPool(t, srv.Listener.Addr().String(), Options{})
+	idle, _ := exchange(t, p)
+	used, err := p.Get(t.Context(), true)
+	must(t, err)
+	must(t, used.Send([]byte(get), nil))
+	_, err = used.Receive()
+	must(t, err)
+	p.Put(idle)
+	p.Doubt()
+	checkCounts(t, p, 1, 0)
+	p.Put(used)
+	checkCounts(t, p, 0, 0)
+	c, _ := exchange(t, p)
+	if c.Reused {
+		t.Error("a connection from before the doubt")
+	}
+	p.Put(c)
+	checkCounts(t, p, 1, 1)
+}

@@ -8,8 +8,8 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import * as types from "@modelcontextprotocol/sdk/types.js";
 
 const transports = {
-  streamable: (url) => new StreamableHTTPClientTransport(new URL("/mcp", url)),
-  sse: (url) => new SSEClientTransport(new URL("/sse", url)),
+  streamable: (url) => new StreamableHTTPClientTransport(new URL(`${url}/mcp`)),
+  sse: (url) => new SSEClientTransport(new URL(`${url}/sse`)),
 };
 
 /** Messages of one kind as they arrive; tests wait for one that they like. */
@@ -75,6 +75,7 @@ export async function main(run) {
       transport: { type: "string" },
       url: { type: "string" },
       directory: { type: "string" },
+      targets: { type: "string" },
     },
   });
   console.log(JSON.stringify(await run(values)));

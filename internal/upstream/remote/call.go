@@ -130,6 +130,8 @@ func (k *call) attempts() error {
 			return err
 		case via != nil:
 			return k.move(via)
+		case !k.c.calm(k.hold.gone):
+			return errGivenUp
 		}
 		state, err := k.once(t, fresh)
 		switch {
@@ -153,6 +155,7 @@ func (k *call) attempts() error {
 				return err
 			}
 		default:
+			k.c.broke(t, err)
 			return k.explain(err)
 		}
 	}

@@ -28,6 +28,7 @@ type conn struct {
 	asks    map[string]*call // what the server has asked a client, by idKey; nil: on the session's own stream
 	owed    time.Time        // since when there is something in asks
 	replay  upstream.State   // what a new life of the session must be told: LogLevel, Subscriptions
+	brokeAt time.Time        // when a connection last ended under a call
 
 	wanted    bool // the client listens
 	noStream  bool // the server offers no stream of its own

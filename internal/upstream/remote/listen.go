@@ -77,7 +77,7 @@ func (l *listener) over() {
 
 // follow reads one stream to its end; false: there is none to be had.
 func (l *listener) follow(t target) bool {
-	h, resp, err := l.c.get(t, l.at.id, options{deadline: time.Now().Add(postTimeout), hold: l.hold})
+	h, resp, _, err := l.c.get(t, l.at.id, options{deadline: time.Now().Add(postTimeout), hold: l.hold})
 	if err != nil {
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -127,6 +128,33 @@ func replayed(st upstream.State) [][]byte {
 }
 
 const maxReplay = 1024
+
+// broke notes a connection that ended under a call. A server that is killed does
+// not vanish at once: its other connections, and even its listening socket, may
+// take a request that nobody will run, and that would be one more call of unknown
+// outcome.
+func (c *conn) broke(t target, err error) {
+	var e *upstream.Error
+	if !isClosed(err) && !(errors.As(err, &e) && e.Reason == "stream_ended") {
+		return
+	}
+	t.addr.pool.Doubt()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brokeAt = time.Now()
+}
+
+// vanishTime is what the system needs to take down a process.
+const vanishTime = 25 * time.Millisecond
+
+// calm waits until the server is either gone or there to stay; false: the
+// caller has given up.
+func (c *conn) calm(gone <-chan struct{}) bool {
+	c.mu.Lock()
+	wait := vanishTime - time.Since(c.brokeAt)
+	c.mu.Unlock()
+	return wait <= 0 || c.srv.pause(wait, gone)
+}
 
 // lose ends the session because the server no longer has it.
 func (c *conn) lose(cause error) error {

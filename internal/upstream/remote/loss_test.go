@@ -2,7 +2,9 @@ package remote
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,4 +168,49 @@ func TestStatelessMoves(t *testing.T) {
 			t.Errorf("initialized %d times, sessions %v", inits, total)
 		}
 	})
+}
+
+// TestKilledServer: a killed server's other connections, and its listening
+// socket, live on for a moment. The next call must not fall for them: the
+// client has had its error.
+func TestKilledServer(t *testing.T) {
+	for name, killed := range map[string]http.HandlerFunc{
+		"before an answer": cutOff,
+		"within an answer": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"jsonrpc"`)
+			_ = http.NewResponseController(w).Flush()
+			cutOff(w, r)
+		},
+		"within a stream": func(w http.ResponseWriter, r *http.Request) {
+			stream(w)(data(`{"jsonrpc":"2.0","method":"notifications/x"}`))
+			cutOff(w, r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, s *site) {
+				srv := w.server(reinitialize)
+				defer srv.Close()
+				c := open(t, srv)
+				s.handle("tools/call", killed)
+				began := time.Now()
+				sink, _ := c.start(tool)
+				if err := sink.end(); err == nil || !strings.Contains(err.Error(), "outcome unknown") {
+					t.Fatalf("got %v", err)
+				}
+				dialled := len(w.dialled())
+				s.handle("tools/call", func(w http.ResponseWriter, r *http.Request) {
+					if took := time.Since(began); took < vanishTime {
+						t.Errorf("the next call came after %v", took)
+					}
+					reply(w, r, "{}")
+				})
+				c.call(tool)
+				if n := len(w.dialled()); n != dialled+1 {
+					t.Errorf("the next call dialled %d times", n-dialled)
+				}
+			})
+		})
+	}
 }

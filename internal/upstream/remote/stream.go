@@ -132,11 +132,12 @@ func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err e
 // resume asks for the rest of a call's stream. A server that answers and closes
 // wants its client to poll (SEP-1699); one that fails is not asked for ever.
 func (k *call) resume(t target, at *cursor) (*h1.Conn, *h1.Response, error) {
-	for failures := 0; failures < resumeTries; failures++ {
+	refused := 0 // in a row
+	for failures := 0; failures < resumeTries && refused < refusedTries; failures++ {
 		if err := k.wait(at.backoff()); err != nil {
 			return nil, nil, err
 		}
-		h, resp, err := k.c.get(t, at.id, options{arm: k.arm, hold: k.hold})
+		h, resp, state, err := k.c.get(t, at.id, options{arm: k.arm, hold: k.hold})
 		if k.hold.aborted() {
 			if err == nil {
 				k.hold.put(t.addr.pool, h)
@@ -145,8 +146,12 @@ func (k *call) resume(t target, at *cursor) (*h1.Conn, *h1.Response, error) {
 		}
 		if err != nil {
 			at.tries++
+			if refused++; state != notSent || ownFault(err) {
+				refused = 0
+			}
 			continue
 		}
+		refused = 0
 		if resp.Status == 200 && media(resp.ContentType) == "text/event-stream" && !encoded(resp) {
 			return h, resp, nil
 		}
@@ -160,7 +165,13 @@ func (k *call) resume(t target, at *cursor) (*h1.Conn, *h1.Response, error) {
 	return nil, nil, streamEnded(" and could not be resumed")
 }
 
-const resumeTries = 8
+const (
+	resumeTries = 8
+	// refusedTries is for an address that nobody listens at: time to restart, some
+	// seconds with the pauses, and no more. The server has probably gone, and with
+	// it the session, which others may hold.
+	refusedTries = 3
+)
 
 // wait pauses, but not beyond what the call has time for.
 func (k *call) wait(d time.Duration) error {
@@ -179,16 +190,16 @@ func (k *call) wait(d time.Duration) error {
 }
 
 // get opens a stream; after is the server's event id to go on from, or empty.
-func (c *conn) get(t target, after string, o options) (*h1.Conn, *h1.Response, error) {
+func (c *conn) get(t target, after string, o options) (*h1.Conn, *h1.Response, sent, error) {
 	head := append([]byte(c.srv.heads.get), t.lines...)
 	if after != "" {
 		head = appendHeader(head, mcp.HeaderLastEvent, after)
 	}
 	head = append(head, "\r\n"...)
-	h, resp, _, err := c.srv.roundTrip(t.addr, head, nil, o)
+	h, resp, state, err := c.srv.roundTrip(t.addr, head, nil, o)
 	if isStale(err) {
 		o.fresh = true
-		h, resp, _, err = c.srv.roundTrip(t.addr, head, nil, o)
+		h, resp, state, err = c.srv.roundTrip(t.addr, head, nil, o)
 	}
-	return h, resp, err
+	return h, resp, state, err
 }

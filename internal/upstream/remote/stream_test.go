@@ -120,6 +120,38 @@ func TestResumeFails(t *testing.T) {
 	}
 }
 
+// TestResumeAtARestart: an address that refuses connections has some seconds to
+// come back. Then the call is over, and the session may go on elsewhere.
+func TestResumeAtARestart(t *testing.T) {
+	for name, back := range map[string]time.Duration{"comes back": 2 * time.Second, "stays away": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world, s *site) {
+				srv := w.server(func(cfg *Config) { cfg.CallTimeout = time.Hour })
+				defer srv.Close()
+				c := open(t, srv)
+				s.handle("tools/call", func(w http.ResponseWriter, r *http.Request) {
+					stream(w)("id: 5\ndata:\n\n")
+					s.setUp(false)
+					cutOff(w, r)
+				})
+				s.handle("GET", writeAs("text/event-stream", data(result("2", "{}"))))
+				began := time.Now()
+				sink, _ := c.start(tool)
+				if back > 0 {
+					time.Sleep(back)
+					s.setUp(true)
+					must(t, sink.end())
+				} else if e := upstream.RPCError(sink.end()); e.Reason != "stream_ended" {
+					t.Errorf("error %v", e)
+				}
+				if took := time.Since(began); took > 12*time.Second {
+					t.Errorf("the call ended after %v", took)
+				}
+			})
+		})
+	}
+}
+
 // TestNoStorm: a server that closes each stream at once, with what it says of
 // waiting, is not asked more than ten times a minute.
 func TestNoStorm(t *testing.T) {
