@@ -16,6 +16,21 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// Little is wasted, and each size that Get makes is one that Put takes.
+func TestSizes(t *testing.T) {
+	for n := 1<<13 + 1; n <= 1<<21; n += 1 + n/97 {
+		var p Pool
+		b := p.Get(n)
+		if c := cap(b); c < n || n > 1<<14 && c > n+n/4+1 {
+			t.Errorf("Get(%d) has capacity %d", n, c)
+		}
+		class, size := classOf(cap(b))
+		if size != cap(b) || class >= len(p.classes) {
+			t.Errorf("capacity %d is that of class %d, whose size is %d", cap(b), class, size)
+		}
+	}
+}
+
 func TestPutRefusesParts(t *testing.T) {
 	var p Pool
 	b := p.Get(64 << 10)

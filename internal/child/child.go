@@ -42,7 +42,8 @@ type Spec struct {
 	// it has. 0 = 64 MiB and one line of MaxLine. A line above the bound is taken
 	// when nothing else waits.
 	QueueBytes int
-	// Buffers gets the lines back that were written; nil: none are kept.
+	// Buffers gets the lines back that were written, and gives those that are
+	// read: whoever is done with one may put it back. nil: none are reused.
 	Buffers *buf.Pool
 
 	StopGrace time.Duration // from closing stdin to SIGTERM; 0 = 2 s

@@ -1,6 +1,10 @@
 package child
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/signalbox-mcp/signalbox/internal/buf"
+)
 
 const (
 	readSmall   = 16 << 10  // first read buffer
@@ -26,6 +30,7 @@ type framer struct {
 	max      int
 	line     func([]byte)
 	oversize func(head, tail []byte, size int64)
+	buffers  *buf.Pool // for copies of large lines; nil: none are reused
 
 	buf      []byte // buf[from:to] belongs to the unfinished line
 	from, to int
@@ -144,7 +149,9 @@ func (f *framer) deliver(line []byte, inBuffer bool) {
 		return
 	}
 	if inBuffer {
-		line = bytes.Clone(line)
+		copied := f.buffers.Get(len(line))
+		copy(copied, line)
+		line = copied
 	}
 	f.line(line)
 }

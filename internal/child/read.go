@@ -51,7 +51,7 @@ func (p *Process) read() {
 }
 
 func (p *Process) pump() {
-	f := framer{max: p.spec.MaxLine, line: p.handler.Line, oversize: p.handler.Oversize}
+	f := framer{max: p.spec.MaxLine, line: p.handler.Line, oversize: p.handler.Oversize, buffers: p.spec.Buffers}
 	for {
 		n, err := p.stdout.Read(f.space())
 		if n > 0 {

@@ -109,13 +109,14 @@ func spliceInPlace(buffer, raw []byte, edits []wire.Edit) []byte {
 }
 
 // reply delivers the server's response with the client's own id.
-func (k *call) reply(msg *wire.Message) {
+// buffer is what the message lies in, alone; nil where that is not known.
+func (k *call) reply(msg *wire.Message, buffer []byte) {
 	if k.done != nil {
 		k.done(*msg, nil)
 		return
 	}
 	data := restore(msg.Raw, msg.ID, k.id)
-	k.sink.Deliver(upstream.Frame{Data: data, Method: k.method, Relation: upstream.Reply})
+	k.sink.Deliver(upstream.Frame{Data: data, Buffer: buffer, Method: k.method, Relation: upstream.Reply})
 	k.sink.End(nil)
 }
 

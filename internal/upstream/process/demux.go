@@ -46,7 +46,7 @@ func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 		k.conn.trackTaskLocked(k, msg)
 	}
 	h.mu.Unlock()
-	k.reply(msg)
+	k.reply(msg, l.line)
 }
 
 // spoilt ends the call that a faulty message was to answer, for there will be

@@ -22,6 +22,8 @@ type link struct {
 	// a process waits for nobody, so that the reader may wait for it.
 	begun chan struct{}
 
+	line []byte // what is being taken, if it is one message; owned by the reader
+
 	// guarded by hub.mu
 	pipe    Pipe  // nil until started
 	up      bool  // has answered initialize
@@ -44,7 +46,9 @@ func (l *link) Line(line []byte) {
 	<-l.begun
 	l.hub.srv.count.out.Add(float64(len(line) + 1))
 	if !wire.IsBatch(line) {
+		l.line = line
 		l.single(line)
+		l.line = nil
 		return
 	}
 	l.hub.mu.Lock()
@@ -72,6 +76,7 @@ func (l *link) single(line []byte) {
 	msg, err := wire.Parse(line)
 	if err != nil && !utf8.Valid(line) {
 		line = l.repair(line)
+		l.line = nil
 		msg, err = wire.Parse(line)
 	}
 	if err == nil {

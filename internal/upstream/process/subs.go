@@ -195,7 +195,7 @@ func (h *hub) asked(s *subscription, k *call, msg *wire.Message, err error) {
 		default: // the server's own error, for each of them under its own id
 			copied := *msg
 			copied.Raw = slices.Clone(msg.Raw)
-			w.reply(&copied)
+			w.reply(&copied, nil)
 		}
 	}
 }
