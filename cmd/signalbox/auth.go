@@ -112,6 +112,25 @@ func loopbackURLs(l net.Listener, secure bool) []string {
 	return urls
 }
 
+// checkIdentity finds settings of servers that contradict who is let in.
+func (c *serveCmd) checkIdentity(specs []spec) error {
+	for _, s := range specs {
+		personal := len(s.Access)+len(s.ClaimHeaders)+len(s.ClaimEnv) > 0
+		switch {
+		case personal && !c.authFlags.on():
+			return fmt.Errorf("mcpServers.%s: access, claim-headers and claim-env tell clients apart, which needs authorization; set auth", s.Name)
+		case len(s.ClaimEnv) > 0 && s.Isolation == "shared":
+			return fmt.Errorf("mcpServers.%s: claim-env is for a process of one session, and this one is shared", s.Name)
+		case s.Credentials != nil && s.header.Get("Authorization") != "":
+			return fmt.Errorf("mcpServers.%s: client-credentials and the header Authorization contradict each other", s.Name)
+		}
+	}
+	if !c.authFlags.on() {
+		return nil
+	}
+	return keepsCredentials(specs)
+}
+
 // keepsCredentials: a client's credential for Signalbox goes nowhere else.
 func keepsCredentials(specs []spec) error {
 	for _, s := range specs {

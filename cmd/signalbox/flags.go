@@ -89,8 +89,8 @@ func (c *serveCmd) check() ([]spec, error) {
 	if err == nil {
 		err = c.checkSettings()
 	}
-	if err == nil && c.authFlags.on() {
-		err = keepsCredentials(specs)
+	if err == nil {
+		err = c.checkIdentity(specs)
 	}
 	return specs, err
 }

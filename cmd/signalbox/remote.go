@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/config"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
 )
@@ -96,8 +97,8 @@ func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) *r
 	cfg.Version, cfg.Log = versionText(), log
 	cfg.Legacy = process.New(process.Config{
 		Name: cfg.Name, What: "the server's event stream",
-		Start: func(h child.Handler, header http.Header) (process.Pipe, error) {
-			p, err := server.OpenPipe(h, header)
+		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {
+			p, err := server.OpenPipe(h, init.Header)
 			if err != nil {
 				return nil, err
 			}

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"net/http"
+	"maps"
 	"os"
 	"slices"
 
 	"github.com/signalbox-mcp/signalbox/internal/admin"
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/live"
-	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
@@ -66,13 +65,7 @@ func (a *app) newServed(s spec) *served {
 	} else {
 		server = process.New(a.processConfig(s))
 	}
-	if f := s.Tools; f != nil {
-		rules := &policy.Rules{Tools: policy.NewFilter(f.Allow, f.Deny), Shared: true}
-		server = policy.Wrap(server, policy.Config{
-			Name: s.Name, Rules: func(upstream.Request) (*policy.Rules, error) { return rules, nil },
-			Log: a.log.With("server", s.Name), Metrics: a.policies,
-		})
-	}
+	server = a.guarded(server, s)
 	out.backend = &live.Backend{
 		Name: s.Name, Server: server, Idle: s.idle, MaxAge: s.maxAge, MaxMessage: int64(s.limits.MaxMessage),
 		MaxSessions: s.maxSessions, MaxPerPrincipal: s.maxSessionsPerPrincipal,
@@ -89,8 +82,8 @@ func (a *app) newRemote(s spec) *remote.Server {
 		kind = remote.SSE
 	}
 	return newRemote(remote.Config{
-		Name: s.Name, URL: s.url, Kind: kind, Endpoints: s.endpoints, Header: s.header, ForwardHeaders: s.ForwardHeaders,
-		Reinitialize: s.OnLost == "reinitialize", Buffers: &a.buffers,
+		Name: s.Name, URL: s.url, Kind: kind, Endpoints: s.endpoints, Header: s.header, ForwardHeaders: slices.Concat(s.ForwardHeaders, slices.Sorted(maps.Keys(s.ClaimHeaders))),
+		Authorizer: newClientCredentials(s.Credentials), Reinitialize: s.OnLost == "reinitialize", Buffers: &a.buffers,
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit, MaxMessage: int(s.limits.MaxMessage),
 	}, a.processes, a.log.With("server", s.Name))
 }
@@ -111,7 +104,9 @@ func (a *app) processConfig(s spec) process.Config {
 	}
 	return process.Config{
 		Name: s.Name, Shared: s.Isolation == "shared",
-		Start:        func(h child.Handler, _ http.Header) (process.Pipe, error) { return a.supervisor.Start(program, h) },
+		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {
+			return a.supervisor.Start(withClaimEnv(program, s.ClaimEnv, init), h)
+		},
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit,
 		MaxMessage: int(s.limits.MaxMessage), ShowStderr: a.showStderr, Version: versionText(), Buffers: &a.buffers,
 		Log: a.log.With("server", s.Name), Metrics: a.processes,

@@ -86,6 +86,28 @@ func (p *Principal) HasScopes(scopes ...string) bool {
 // without duplicate members; nil for other kinds. The caller must not change it.
 func (p *Principal) Claims() []byte { return p.claims }
 
+// Claim returns what the token says under name: a text, the texts of a list, or
+// the JSON of anything else; nil where it says nothing, or is no token.
+func (p *Principal) Claim(name string) []string {
+	var all map[string]json.RawMessage
+	if p.claims == nil || json.Unmarshal(p.claims, &all) != nil {
+		return nil
+	}
+	raw, ok := all[name]
+	if !ok {
+		return nil
+	}
+	var text string
+	var list []string
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		return []string{text}
+	case json.Unmarshal(raw, &list) == nil:
+		return list
+	}
+	return []string{string(raw)}
+}
+
 // String is for logs: a subject, which is often a mail address, appears as
 // eight hex digits of its SHA-256.
 func (p *Principal) String() string {

@@ -120,6 +120,8 @@ func (r *reader) fits(n *node, typ, path string) bool {
 		wanted, ok = "a list", n.kind == kindList
 	case typeOneOrMore:
 		wanted, ok = "a string or a list of strings", n.kind.scalar() || n.kind == kindList
+	case typeRules:
+		wanted, ok = "a list of maps", n.kind == kindList
 	case typeTools:
 		wanted, ok = "a map with allow and deny", n.kind == kindMap || n.kind == kindList
 	case typeCount, typeCountOrZero:
@@ -137,6 +139,13 @@ func (r *reader) fits(n *node, typ, path string) bool {
 		return false
 	}
 	for i, item := range n.items {
+		if typ == typeRules {
+			if item.kind != kindMap {
+				r.fail(item.pos, fmt.Sprintf("%s[%d]", path, i), "a map is wanted, this is %s", item.kind)
+				ok = false
+			}
+			continue
+		}
 		ok = r.element(item, fmt.Sprintf("%s[%d]", path, i)) && ok
 	}
 	if typ == typeMap {

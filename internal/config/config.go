@@ -62,9 +62,35 @@ type Server struct {
 
 	Tools *Filter // nil: all
 
+	// Access says who may use what; the first rule that fits decides. nil:
+	// whoever is let in may use all of it.
+	Access []Rule
+
+	Credentials  *Credentials      // how Signalbox logs in to it; nil: not at all
+	ClaimHeaders map[string]string // headers sent to it, each from a claim of the client's token
+	ClaimEnv     map[string]string // environment of a session's own process, likewise
+
 	// Limits are by the flag's name: start-timeout, call-timeout, ... Their form
 	// is checked: durations and counts as the flag takes them.
 	Limits map[string]string
+}
+
+// Rule is for those who have everything that it names. What it names nothing of
+// does not matter.
+type Rule struct {
+	Keys      []string          // names of static keys, one of which it must be
+	Subjects  []string          // of tokens, likewise
+	Scopes    []string          // all of them
+	Claims    map[string]string // of the token: this value, or a list with it
+	Tools     *Filter           // nil: all
+	Prompts   *Filter
+	Resources *Filter // by URI
+}
+
+// Credentials are those of an OAuth client (RFC 6749, section 4.4).
+type Credentials struct {
+	TokenURL, ClientID, ClientSecret, Audience string
+	Scopes                                     []string
 }
 
 // Lookup tells the value of an environment variable, as os.LookupEnv does.

@@ -137,13 +137,14 @@ func TestServerKeysAct(t *testing.T) {
 	values := map[string]string{"type": `"http"`, "disabled": "true", "enabled": "false", "args": `["a"]`, "env": `{"A": "b"}`,
 		"pass-env": `"A"`, "cwd": `"d"`, "httpUrl": `"http://h/"`, "headers": `{"A": "b"}`, "endpoints": `"http://h"`,
 		"dns": `"http://h"`, "forward-header": `"A"`, "isolation": `"shared"`, "era": `"modern"`, "on-lost": `"reinitialize"`,
-		"tools": `["t"]`, "disabledTools": `["t"]`, "includeTools": `["t"]`}
+		"tools": `["t"]`, "disabledTools": `["t"]`, "includeTools": `["t"]`, "access": `[{"keys": "k"}]`,
+		"client-credentials": `{"token-url": "http://h/t", "client-id": "i", "client-secret": "s"}`, "claim-headers": `{"A": "b"}`, "claim-env": `{"A": "b"}`}
 	for _, k := range serverKeys {
 		base := `"command": "c"`
 		switch k.Key {
 		case "command", "url":
 			continue
-		case "type", "headers", "endpoints", "dns", "forward-header", "on-lost":
+		case "type", "headers", "endpoints", "dns", "forward-header", "on-lost", "client-credentials", "claim-headers":
 			base = `"url": "http://h/mcp"`
 		case "httpUrl":
 			base = `"type": "http"`

@@ -39,6 +39,8 @@ func keyTables() string {
 		{ScopeFile, "At the top", "Each is a flag of `serve` of the same name; the flag and its environment variable win over the file."},
 		{ScopeAuth, "Below `auth`", "The same as the top-level keys `auth-keys`, `auth-issuer`, `auth-audience` and `auth-scope`."},
 		{ScopeServer, "Below `mcpServers.NAME`", "One server."},
+		{ScopeAccess, "Below `mcpServers.NAME.access`", "A list of rules, each for those who have everything that it names. Without authorization nobody has anything."},
+		{ScopeOAuth, "Below `mcpServers.NAME.client-credentials`", "The token is kept until shortly before it runs out."},
 		{ScopeTools, "Below `mcpServers.NAME.tools`", "Patterns are matched with the whole name of a tool."},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", scope.title, scope.intro)

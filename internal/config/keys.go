@@ -20,6 +20,8 @@ const (
 	ScopeAuth   = "auth"
 	ScopeServer = "mcpServers.NAME"
 	ScopeTools  = "mcpServers.NAME.tools"
+	ScopeAccess = "mcpServers.NAME.access[]"
+	ScopeOAuth  = "mcpServers.NAME.client-credentials"
 )
 
 // Use is what becomes of a key.
@@ -42,6 +44,7 @@ const (
 	typeMap            = "map of strings"
 	typeObject         = "map"
 	typeTools          = "map or list of strings"
+	typeRules          = "list of maps"
 	typeBool           = "true|false"
 	typeCount          = "number"
 	typeCountOrZero    = "number, 0 for no limit"
@@ -55,7 +58,7 @@ const (
 // Keys is every key that a file may hold or that has an answer of its own.
 func Keys() []KeyDoc {
 	var all []KeyDoc
-	for _, keys := range [][]KeyDoc{fileKeys, authKeys, serverKeys, toolsKeys} {
+	for _, keys := range [][]KeyDoc{fileKeys, authKeys, serverKeys, toolsKeys, accessKeys, oauthKeys} {
 		for _, k := range keys {
 			if k.Use == "" {
 				k.Use = Acts
@@ -135,6 +138,10 @@ var serverKeys = []KeyDoc{
 	{Scope: ScopeServer, Key: "tools", Type: typeTools, Default: "all", Meaning: "Which tools are offered: allow and deny below, or a list of those to allow."},
 	{Scope: ScopeServer, Key: "disabledTools", Aliases: []string{"excludeTools"}, Type: typeStrings, Meaning: "Added to tools.deny."},
 	{Scope: ScopeServer, Key: "includeTools", Aliases: []string{"enabledTools"}, Type: typeStrings, Meaning: "Is tools.allow."},
+	{Scope: ScopeServer, Key: "access", Type: typeRules, Default: "whoever is let in", Meaning: "Who may use what of the server, by rules; the first that fits decides, and whom none fits may use nothing."},
+	{Scope: ScopeServer, Key: "client-credentials", Type: typeObject, Meaning: "How Signalbox gets an access token for an HTTP server (OAuth 2, client credentials)."},
+	{Scope: ScopeServer, Key: "claim-headers", Type: typeMap, Meaning: "Headers sent to an HTTP server, each with a claim of the client's token as its value, as {X-User: email}."},
+	{Scope: ScopeServer, Key: "claim-env", Type: typeMap, Meaning: "Variables of a session's own process, each from a claim of the client's token, as {USER_EMAIL: email}."},
 	{Scope: ScopeServer, Key: "timeout", Type: typeTimeout, Meaning: "Is call-timeout; a bare number is seconds."},
 	{Scope: ScopeServer, Key: "call-timeout", Type: typeDuration, Default: "the setting above", Meaning: "For a call without answer and progress."},
 	{Scope: ScopeServer, Key: "call-limit", Type: typeDuration, Default: "the setting above", Meaning: "For one call in all."},
@@ -150,6 +157,24 @@ var serverKeys = []KeyDoc{
 var toolsKeys = []KeyDoc{
 	{Scope: ScopeTools, Key: "allow", Type: typeOneOrMore, Default: "all", Meaning: "Patterns of tools to offer; * is any characters, ? is one."},
 	{Scope: ScopeTools, Key: "deny", Type: typeOneOrMore, Default: "none", Meaning: "Patterns of tools not to offer; this wins."},
+}
+
+var accessKeys = []KeyDoc{
+	{Scope: ScopeAccess, Key: "keys", Aliases: []string{"key"}, Type: typeOneOrMore, Meaning: "For these static keys, by name."},
+	{Scope: ScopeAccess, Key: "subjects", Aliases: []string{"subject"}, Type: typeOneOrMore, Meaning: "For tokens of these subjects."},
+	{Scope: ScopeAccess, Key: "scopes", Aliases: []string{"scope"}, Type: typeOneOrMore, Meaning: "For those who have all of these scopes."},
+	{Scope: ScopeAccess, Key: "claims", Type: typeMap, Meaning: "For tokens whose claims have these values, or lists with them."},
+	{Scope: ScopeAccess, Key: "tools", Type: typeTools, Default: "all", Meaning: "Which tools they may use."},
+	{Scope: ScopeAccess, Key: "prompts", Type: typeTools, Default: "all", Meaning: "Which prompts."},
+	{Scope: ScopeAccess, Key: "resources", Type: typeTools, Default: "all", Meaning: "Which resources, by URI."},
+}
+
+var oauthKeys = []KeyDoc{
+	{Scope: ScopeOAuth, Key: "token-url", Type: typeString, Meaning: "Where tokens are to be had."},
+	{Scope: ScopeOAuth, Key: "client-id", Type: typeString, Meaning: "The client."},
+	{Scope: ScopeOAuth, Key: "client-secret", Type: typeString, Meaning: "Its secret."},
+	{Scope: ScopeOAuth, Key: "scopes", Aliases: []string{"scope"}, Type: typeOneOrMore, Meaning: "Scopes to ask for."},
+	{Scope: ScopeOAuth, Key: "audience", Type: typeString, Meaning: "The parameter resource (RFC 8707), if the issuer wants it."},
 }
 
 // limitKeys are the keys of a server that go to Limits.

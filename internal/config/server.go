@@ -24,6 +24,10 @@ func (r *reader) server(f field, path string) Server {
 	s.ForwardHeaders = v.names("forward-header", func(name string) string { return CheckHeader(name, "") })
 	s.Isolation, s.Era, s.OnLost = v.text("isolation"), v.text("era"), v.text("on-lost")
 	s.Tools = v.tools()
+	s.Access = v.access()
+	s.Credentials = v.credentials()
+	s.ClaimHeaders = v.dict("claim-headers", func(name, _ string) string { return CheckHeader(name, "") })
+	s.ClaimEnv = v.dict("claim-env", badVariable)
 	s.Limits = v.limits()
 	if !s.Disabled {
 		v.transport(&s, f, path)

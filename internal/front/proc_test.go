@@ -3,13 +3,13 @@ package front
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -45,7 +45,7 @@ type procs struct {
 	wait sync.WaitGroup
 }
 
-func (ps *procs) start(h child.Handler, _ http.Header) (process.Pipe, error) {
+func (ps *procs) start(h child.Handler, _ upstream.Request) (process.Pipe, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if ps.fail != nil {

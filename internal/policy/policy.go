@@ -2,6 +2,7 @@ package policy
 
 import (
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -24,13 +25,16 @@ func (r *Rules) empty() bool {
 	return r == nil || r.Tools == nil && r.Prompts == nil && r.Resources == nil
 }
 
-// Config of a wrapped server. All fields are required.
+// Config of a wrapped server. All fields but Header are required.
 type Config struct {
 	Name string // of the server, for the metrics
 	// Rules are asked for each message of a client, by several goroutines at
 	// once, and must be quick; nil allows all. Rules that are Shared hold for the
 	// whole session. An error refuses the message before the server hears of it.
-	Rules   func(upstream.Request) (*Rules, error)
+	Rules func(upstream.Request) (*Rules, error)
+	// Header, if not nil, is what the server may be told of who sends a message,
+	// instead of the headers of its HTTP request.
+	Header  func(upstream.Request) http.Header
 	Log     *slog.Logger // names the server already
 	Metrics *Metrics
 }
@@ -38,7 +42,7 @@ type Config struct {
 // Wrap returns server with the rules enforced. A session without rules gets the
 // server's own Conn. The result is an upstream.Attacher if server is one.
 func Wrap(server upstream.Server, cfg Config) upstream.Server {
-	w := &wrapped{Server: server, rules: cfg.Rules, refusals: newRefusals(&cfg)}
+	w := &wrapped{Server: server, rules: cfg.Rules, header: cfg.Header, refusals: newRefusals(&cfg)}
 	if a, ok := server.(upstream.Attacher); ok {
 		return &attacher{w, a}
 	}
@@ -48,7 +52,14 @@ func Wrap(server upstream.Server, cfg Config) upstream.Server {
 type wrapped struct {
 	upstream.Server
 	rules    func(upstream.Request) (*Rules, error)
+	header   func(upstream.Request) http.Header // nil: as they came
 	refusals *refusals
+}
+
+func (w *wrapped) setHeader(req *upstream.Request) {
+	if w.header != nil {
+		req.Header = w.header(*req)
+	}
 }
 
 // Open begins a session under the rules for it.
@@ -57,9 +68,13 @@ func (w *wrapped) Open(init upstream.Request, reply, events upstream.Sink) (upst
 	if err != nil {
 		return nil, err
 	}
-	if rules == nil || rules.Shared && rules.empty() {
+	if w.header == nil && (rules == nil || rules.Shared && rules.empty()) {
 		return w.Server.Open(init, reply, events)
 	}
+	if rules == nil {
+		rules = &Rules{Shared: true}
+	}
+	w.setHeader(&init)
 	c := &conn{of: w}
 	g := &guard{rules: rules, refusals: w.refusals}
 	c.guard.Store(g)
@@ -160,6 +175,7 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 	if err != nil {
 		return nil, err
 	}
+	c.of.setHeader(&req)
 	return c.Conn.Start(req, g.watch(&req, sink))
 }
 
@@ -175,5 +191,6 @@ func (c *conn) Send(req upstream.Request) error {
 	if g.refuse(&req) != nil {
 		return nil
 	}
+	c.of.setHeader(&req)
 	return c.Conn.Send(req)
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ type echoPipe struct {
 	ticket  child.Ticket
 }
 
-func (p *echoPipe) start(h child.Handler, _ http.Header) (Pipe, error) {
+func (p *echoPipe) start(h child.Handler, _ upstream.Request) (Pipe, error) {
 	p.handler = h
 	return p, nil
 }

@@ -17,7 +17,7 @@ func (h *hub) openOwn(init upstream.Request, reply, events upstream.Sink) (upstr
 	k.line = k.encode(&init)
 	l := newLink(h)
 	defer close(l.begun)
-	if err := h.srv.launch(l, init.Header); err != nil {
+	if err := h.srv.launch(l, init); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -107,7 +107,7 @@ func (h *hub) beginLocked() (*link, error) {
 // start launches the shared process and initializes it.
 func (h *hub) start(l *link) {
 	defer close(l.begun)
-	err := h.srv.launch(l, nil)
+	err := h.srv.launch(l, upstream.Request{})
 	var ended []over
 	h.mu.Lock()
 	switch {

@@ -36,8 +36,8 @@ type Config struct {
 	Shared bool // one process for all sessions
 	// Start starts one process. The handler's methods are called by one
 	// goroutine, perhaps before Start returns; Start must not wait for them. The
-	// header is that of the client's initialize; nil for a shared process.
-	Start        func(child.Handler, http.Header) (Pipe, error)
+	// request is the client's initialize; empty for a shared process.
+	Start        func(child.Handler, upstream.Request) (Pipe, error)
 	StartTimeout time.Duration // until the answer to initialize
 	CallTimeout  time.Duration // without answer and progress
 	CallLimit    time.Duration // for one call in all
@@ -129,8 +129,8 @@ func (s *Server) forget(h *hub) {
 }
 
 // launch starts a process for l. The error is ready for a client.
-func (s *Server) launch(l *link, header http.Header) error {
-	p, err := s.cfg.Start(l, header)
+func (s *Server) launch(l *link, init upstream.Request) error {
+	p, err := s.cfg.Start(l, init)
 	if err != nil {
 		if errors.Is(err, child.ErrTooMany) {
 			return upstream.ErrTooMany

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,7 @@ func newWorld(t testing.TB, shared bool, adjust ...func(*Config)) *world {
 	return w
 }
 
-func (w *world) start(h child.Handler, _ http.Header) (Pipe, error) {
+func (w *world) start(h child.Handler, _ upstream.Request) (Pipe, error) {
 	p := &fakeProcess{handler: h, done: make(chan struct{})}
 	p.news.L = &p.mu
 	w.mu.Lock()

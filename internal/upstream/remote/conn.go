@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"net/http"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type conn struct {
 	asks    map[string]*call // what the server has asked a client, by idKey; nil: on the session's own stream
 	owed    time.Time        // since when there is something in asks
 	replay  upstream.State   // what a new life of the session must be told: LogLevel, Subscriptions
+	header  http.Header      // of the client's last message, where some of it is forwarded
 	brokeAt time.Time        // when a connection last ended under a call
 
 	wanted    bool // the client listens
@@ -58,7 +60,9 @@ func (t target) named(session string, revision mcp.Revision) target {
 }
 
 func newConn(s *Server, init upstream.Request, events upstream.Sink) *conn {
-	return &conn{srv: s, events: events, init: bytes.Clone(init.Msg.Raw), opening: newRecovery(), calls: make(map[*call]struct{})}
+	c := &conn{srv: s, events: events, init: bytes.Clone(init.Msg.Raw), opening: newRecovery(), calls: make(map[*call]struct{})}
+	c.rememberLocked(&init)
+	return c
 }
 
 // Start sends a request. While the session is being opened it waits.
@@ -75,6 +79,7 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 		c.mu.Unlock()
 		return nil, upstream.ErrClosed
 	}
+	c.rememberLocked(&req)
 	k := c.newCall(req, sink)
 	c.calls[k] = struct{}{}
 	c.srv.wg.Add(1)
@@ -101,6 +106,7 @@ func (c *conn) Send(req upstream.Request) error {
 		c.mu.Unlock()
 		return upstream.ErrClosed
 	}
+	c.rememberLocked(&req)
 	var hit *call
 	switch {
 	case req.Msg.Kind == wire.Response:
@@ -118,6 +124,12 @@ func (c *conn) Send(req upstream.Request) error {
 		hit.stop(upstream.ErrCancelled)
 	}
 	return c.post(req)
+}
+
+func (c *conn) rememberLocked(req *upstream.Request) {
+	if len(c.srv.heads.forward) > 0 && req.Header != nil {
+		c.header = req.Header
+	}
 }
 
 // cancelledLocked is the one open call that a cancel can mean.
@@ -206,7 +218,10 @@ func (c *conn) leaveFor(reason error, tell bool) {
 func (c *conn) goodbye(t target) {
 	defer c.srv.wg.Done()
 	defer c.srv.addrs.release(t.addr)
-	head := append([]byte(c.srv.heads.del+t.lines), "\r\n"...)
+	c.mu.Lock()
+	client := c.header
+	c.mu.Unlock()
+	head := append(c.srv.heads.appendNamed([]byte(c.srv.heads.del+t.lines), client), "\r\n"...)
 	o := options{deadline: time.Now().Add(farewell)}
 	h, resp, _, err := c.srv.roundTrip(t.addr, head, nil, o)
 	if isStale(err) {

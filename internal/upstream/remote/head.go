@@ -92,16 +92,22 @@ func ownHeader(name string) bool {
 // the configuration names, and every Mcp-Param-* (2026-07-28: an intermediary
 // passes on those it does not know).
 func (h *heads) appendForwarded(dst []byte, client http.Header) []byte {
-	for _, name := range h.forward {
-		for _, v := range client[name] {
-			dst = appendHeader(dst, name, v)
-		}
-	}
+	dst = h.appendNamed(dst, client)
 	for name, values := range client {
 		if !strings.HasPrefix(name, mcp.HeaderParamPrefix) {
 			continue
 		}
 		for _, v := range values {
+			dst = appendHeader(dst, name, v)
+		}
+	}
+	return dst
+}
+
+// appendNamed adds those that the configuration names.
+func (h *heads) appendNamed(dst []byte, client http.Header) []byte {
+	for _, name := range h.forward {
+		for _, v := range client[name] {
 			dst = appendHeader(dst, name, v)
 		}
 	}

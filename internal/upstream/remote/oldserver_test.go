@@ -24,7 +24,9 @@ func (w *world) withLegacy(change ...func(*Config)) *Server {
 	cfg.Legacy = process.New(process.Config{
 		Name: cfg.Name, StartTimeout: cfg.StartTimeout, CallTimeout: cfg.CallTimeout, CallLimit: cfg.CallLimit, MaxMessage: cfg.MaxMessage,
 		Version: cfg.Version, Log: cfg.Log, Metrics: process.NewMetrics(),
-		Start: func(h child.Handler, header http.Header) (process.Pipe, error) { return srv.OpenPipe(h, header) },
+		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {
+			return srv.OpenPipe(h, init.Header)
+		},
 	})
 	srv = New(cfg)
 	return srv

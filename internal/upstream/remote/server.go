@@ -32,6 +32,7 @@ type Config struct {
 	Kind           Kind
 	Endpoints      []*url.URL  // scheme and host of its addresses, if they are not the URL's
 	Header         http.Header // sent with every request
+	Authorizer     Authorizer  // nil: none; else Header has no Authorization
 	ForwardHeaders []string    // of the client's request, passed on
 	Reinitialize   bool        // a lost session is opened anew instead of ended
 	CallTimeout    time.Duration

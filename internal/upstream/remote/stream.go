@@ -191,7 +191,10 @@ func (k *call) wait(d time.Duration) error {
 
 // get opens a stream; after is the server's event id to go on from, or empty.
 func (c *conn) get(t target, after string, o options) (*h1.Conn, *h1.Response, sent, error) {
-	head := append([]byte(c.srv.heads.get), t.lines...)
+	c.mu.Lock()
+	client := c.header
+	c.mu.Unlock()
+	head := c.srv.heads.appendNamed(append([]byte(c.srv.heads.get), t.lines...), client)
 	if after != "" {
 		head = appendHeader(head, mcp.HeaderLastEvent, after)
 	}

@@ -43,8 +43,20 @@ const maxRedirects = 3
 // body (307, 308) is followed within the server's own origin; the server has
 // not run what it redirects.
 func (s *Server) roundTrip(a *address, head, body []byte, o options) (*h1.Conn, *h1.Response, sent, error) {
+	refused := false
 	for hop := 0; ; hop++ {
-		h, resp, state, err := s.exchange(a, head, body, o)
+		full, token, err := s.authorized(head)
+		if err != nil {
+			return nil, nil, notSent, err
+		}
+		h, resp, state, err := s.exchange(a, full, body, o)
+		if err == nil && resp.Status == http.StatusUnauthorized && token != "" && !refused {
+			refused = true // nothing has run
+			s.cfg.Authorizer.Refused(token)
+			discard(h, resp)
+			o.hold.put(a.pool, h)
+			continue
+		}
 		if err != nil || resp.Status != http.StatusTemporaryRedirect && resp.Status != http.StatusPermanentRedirect || hop == maxRedirects {
 			return h, resp, state, err
 		}
@@ -215,6 +227,8 @@ func grow(b []byte, announced int64) []byte {
 	}
 	return append(make([]byte, 0, len(b)+max(more, 512)), b...)
 }
+
+var errBadToken = errors.New("the token cannot stand in a header")
 
 var errTooLarge = errors.New("larger than the limit")
 
