@@ -18,7 +18,7 @@ const module = "github.com/signalbox-mcp/signalbox/"
 var layers = [][]string{
 	{"internal/buf", "internal/gcpace"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
-	{"internal/session", "internal/upstream", "internal/auth"},
+	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
 	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
 	{"internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},

@@ -46,6 +46,7 @@ type serveCmd struct {
 	tlsFlags
 	Insecure     bool   `help:"Allow a listener beyond loopback although there is no authorization."`
 	StateKeyFile string `type:"path" placeholder:"FILE" help:"Key for what signalbox signs and seals (event ids, records), at least 32 bytes; derived from the peers' secret or random if not set."`
+	AuditLog     string `placeholder:"FILE" help:"File for a line of JSON for each call and session, without arguments and secrets; - is stderr. SIGHUP opens it anew."`
 	LogLevel     string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat    string `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 

@@ -70,6 +70,40 @@ func (a *app) watch(began *serveCmd, again reparse) (stop func()) {
 	}
 }
 
+// hangups is watch where there is no file: SIGHUP, which would end the process
+// otherwise, does what it can.
+func (a *app) hangups() (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-hup:
+				a.renew()
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hup)
+		close(end)
+		wg.Wait()
+	}
+}
+
+// renew reads the keys again and opens the audit log anew.
+func (a *app) renew() {
+	if err := a.auth.Reload(); err != nil {
+		a.log.Error("the keys of before stay valid", "err", err)
+	}
+	if err := a.audit.Reopen(); err != nil {
+		a.log.Error("the audit log of before stays in use", "err", err)
+	}
+}
+
 // reload makes the servers of the file those that are offered. A file that is
 // wrong changes nothing.
 func (a *app) reload(began *serveCmd, again reparse) {
@@ -89,9 +123,7 @@ func (a *app) reload(began *serveCmd, again reparse) {
 	if fixed := restartNeeded(began, next); len(fixed) > 0 {
 		a.log.Warn("these settings have changed and need a restart", "settings", strings.Join(fixed, ", "))
 	}
-	if err := a.auth.Reload(); err != nil {
-		a.log.Error("the keys of before stay valid", "err", err)
-	}
+	a.renew()
 	changed := a.offer(specs)
 	a.log.Info("configuration reloaded", "file", began.Config, "servers", len(specs), "changed", changed)
 }

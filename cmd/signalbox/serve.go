@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/signalbox-mcp/signalbox/internal/admin"
+	"github.com/signalbox-mcp/signalbox/internal/audit"
 	"github.com/signalbox-mcp/signalbox/internal/auth"
 	"github.com/signalbox-mcp/signalbox/internal/buf"
 	"github.com/signalbox-mcp/signalbox/internal/child"
@@ -68,7 +70,7 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 	if err != nil {
 		return usageError{err}
 	}
-	a, err := c.build(specs, keys, listeners[0], log)
+	a, err := c.build(specs, keys, listeners[0], std.err, log)
 	if err != nil {
 		return err
 	}
@@ -79,10 +81,11 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 		return err
 	}
 	announce(std.err, names(specs), c.publicBase(listeners[0]), adminListener)
+	watch := a.hangups
 	if c.Config != "" {
-		stop := a.watch(c, again)
-		defer stop()
+		watch = func() func() { return a.watch(c, again) }
 	}
+	defer watch()()
 	return a.serve(ctx, forget, listeners, adminListener)
 }
 
@@ -98,6 +101,7 @@ type app struct {
 	live       *live.Manager
 	front      *front.Front
 	auth       *auth.Authenticator
+	audit      *audit.Log  // nil: none
 	tls        *tls.Config // of the listener for clients; nil: plain
 	showStderr bool        // to clients, in errors
 	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
@@ -107,7 +111,7 @@ type app struct {
 	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.Logger) (_ *app, err error) {
+func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writer, log *slog.Logger) (_ *app, err error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
@@ -122,6 +126,14 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.L
 	if a.auth, err = c.authenticator(l, credentials, log); err != nil {
 		return nil, usageError{err}
 	}
+	if c.AuditLog != "" {
+		if a.audit, err = audit.Open(c.AuditLog, audit.Options{Stderr: std, Log: log}); err != nil {
+			return nil, usageError{fmt.Errorf("--audit-log: %w", err)}
+		}
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "signalbox_audit_lost_total", Help: "Lines of the audit log that could not be written."},
+			func() float64 { return float64(a.audit.Lost()) }))
+	}
 	if a.supervisor, err = child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -129,7 +141,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, log *slog.L
 		Name: "signalbox_processes", Help: "Server processes, those that are stopping counted."},
 		func() float64 { return float64(a.supervisor.Running()) }))
 
-	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log}
+	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log, Audit: a.audit}
 	peers := new(lateHandler)
 	if c.inMemory() {
 		a.store = session.NewMemory()
@@ -251,6 +263,9 @@ func (a *app) close() {
 		if err := a.store.Close(); err != nil {
 			a.log.Warn("session store not closed", "err", err)
 		}
+	}
+	if err := a.audit.Close(); err != nil { // after all that could have a line for it
+		a.log.Warn("audit log not closed", "err", err)
 	}
 }
 

@@ -21,7 +21,7 @@ const Patience = 2 * time.Minute
 
 // Box is a running signalbox.
 type Box struct {
-	URL  string // without the path: http://127.0.0.1:PORT
+	URL  string // without the path: http://127.0.0.1:PORT, or https
 	Tag  string // in the environment of every process below it
 	PID  int
 	Args []string
@@ -79,7 +79,7 @@ func start(t testing.TB, tag string, args []string) *Box {
 
 // The start-up lines have the URLs to use, admin ones with the path /metrics.
 var (
-	clientURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)(?:/servers/[^/]+)?/mcp`)
+	clientURL = regexp.MustCompile(`(https?://127\.0\.0\.1:\d+)(?:/servers/[^/]+)?/mcp`)
 	adminURL  = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/metrics`)
 )
 

@@ -144,14 +144,15 @@ func (a *Authenticator) Warm() {
 // Check tells who r is from, and that they have the scopes: those required of
 // everyone and those given. resource is the URL of what is asked for, as
 // clients know it (RFC 9728 section 1.2): it stands in the challenge, and is an
-// accepted audience if it lies under one of PublicURLs; it need not be trusted. Every
+// accepted audience if it lies under one of PublicURLs; it need not be trusted. The
+// same goes for other names of that resource, which the challenge does not name. Every
 // error is a *Failure. It waits only where an issuer must be asked, 5 s at most.
-func (a *Authenticator) Check(r *http.Request, resource string, scopes []string) (*Principal, error) {
+func (a *Authenticator) Check(r *http.Request, resource string, scopes []string, names ...string) (*Principal, error) {
 	if !a.Enabled() {
 		return anonymous, nil
 	}
 	now := time.Now()
-	p, f := a.identify(r, resource, now)
+	p, f := a.identify(r, now, resource, names)
 	if f == nil {
 		f = a.lacking(p, scopes)
 	}
@@ -190,7 +191,7 @@ func (a *Authenticator) lacking(p *Principal, scopes []string) *Failure {
 
 // identify finds the principal: by what is cheap first, so that a known
 // credential works also from an address which others use for bad ones.
-func (a *Authenticator) identify(r *http.Request, resource string, now time.Time) (*Principal, *Failure) {
+func (a *Authenticator) identify(r *http.Request, now time.Time, resource string, names []string) (*Principal, *Failure) {
 	c, f := credentialOf(r)
 	if f != nil {
 		return nil, f
@@ -199,7 +200,7 @@ func (a *Authenticator) identify(r *http.Request, resource string, now time.Time
 	if p := a.keys.find(sum); p != nil {
 		return p, nil
 	}
-	if p := a.tokens.get(sum, now); p != nil && !c.apiKey && a.accepts(p.audience, resource) {
+	if p := a.tokens.get(sum, now); p != nil && !c.apiKey && a.accepts(p.audience, resource, names) {
 		return p, nil
 	}
 	if wait := a.limit.blocked(networkOf(r.RemoteAddr), now); wait > 0 {
@@ -209,11 +210,12 @@ func (a *Authenticator) identify(r *http.Request, resource string, now time.Time
 	if c.apiKey || len(a.issuers) == 0 {
 		return nil, invalid(reasonUnknownKey, "this key is not known")
 	}
-	return a.verify(r.Context(), c.secret, sum, resource, now)
+	accepted := func(audience []string) bool { return a.accepts(audience, resource, names) }
+	return a.verify(r.Context(), c.secret, sum, accepted, now)
 }
 
 // verify proves a token that is not known yet. What costs nothing comes first.
-func (a *Authenticator) verify(ctx context.Context, compact string, sum digest, resource string, now time.Time) (*Principal, *Failure) {
+func (a *Authenticator) verify(ctx context.Context, compact string, sum digest, accepted func(audience []string) bool, now time.Time) (*Principal, *Failure) {
 	t, f := parseToken(compact)
 	if f != nil {
 		return nil, f
@@ -225,7 +227,7 @@ func (a *Authenticator) verify(ctx context.Context, compact string, sum digest, 
 	if f := t.claims.checkTime(now); f != nil {
 		return nil, f.of(i)
 	}
-	if !a.accepts(t.claims.audience, resource) {
+	if !accepted(t.claims.audience) {
 		return nil, invalid(reasonAudience, "the token is meant for another resource (aud); ask the issuer for one for this").of(i)
 	}
 	key, set, err := i.verify(ctx, t)

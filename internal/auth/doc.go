@@ -19,7 +19,9 @@
 // stops nobody whose token is signed by a key that is known: keys are kept for
 // an hour. A token under an unknown key, while its issuer cannot be asked, is
 // answered with 503 and Retry-After instead of 401, because a client that gets
-// 401 throws its token away and asks its user to log in.
+// 401 throws its token away and asks its user to log in. So is one under an
+// unknown key that was issued after the keys were fetched, for the 5 s in which
+// the issuer is not asked again.
 //
 // Where the documents leave room:
 //

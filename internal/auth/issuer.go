@@ -74,6 +74,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (*publicKey, *keySet, err
 	}
 	key, known := set.verify(t)
 	if key == nil {
+		asked := set
 		newer, err := i.refresh(ctx, set)
 		// A bad signature under a known name is bad, whether or not the issuer
 		// can be asked just now.
@@ -84,6 +85,9 @@ func (i *issuer) verify(ctx context.Context, t *token) (*publicKey, *keySet, err
 			set = newer
 			key, known = set.verify(t)
 		}
+		if !known && set == asked && t.claims.issued.Add(leeway).After(set.fetched) {
+			return nil, nil, i.perhapsNew()
+		}
 	}
 	switch {
 	case key != nil:
@@ -92,6 +96,16 @@ func (i *issuer) verify(ctx context.Context, t *token) (*publicKey, *keySet, err
 		return nil, nil, invalid(reasonSignature, "the token's signature does not match the issuer's key")
 	}
 	return nil, nil, invalid(reasonKid, "the token is signed with a key that its issuer does not have")
+}
+
+// perhapsNew is for a token that was issued after the keys were fetched, and
+// must not be asked for again already. A client that got 401 would throw it away,
+// and some ask for another one at once, again and again.
+func (i *issuer) perhapsNew() *Failure {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return &Failure{Status: http.StatusServiceUnavailable, Reason: reasonKid, RetryAfter: seconds(time.Until(i.next)),
+		Message: "the token is signed with a key that its issuer did not have a moment ago; try again with the same token"}
 }
 
 // current returns keys that are young enough, fetching them if need be.

@@ -25,7 +25,9 @@ func TestRotation(t *testing.T) {
 
 		r.issuer.Rotate("ES256") // within the pause: at the latest after it
 		third := bearer(r.issuer.Token(m{"sub": "carol"}))
-		r.refused(bad, reasonKid, third)
+		if f := r.refused(http.StatusServiceUnavailable, reasonKid, third); f.RetryAfter != refreshPause || f.Challenge != "" {
+			t.Errorf("Retry-After %v, challenge %q", f.RetryAfter, f.Challenge)
+		}
 		time.Sleep(refreshPause)
 		r.accepted(third)
 
@@ -54,6 +56,8 @@ func TestKnownTokenOfWithdrawnKey(t *testing.T) {
 		r.accepted(q)
 		time.Sleep(refreshPause)
 		r.accepted(bearer(r.issuer.Token(nil))) // an unknown key: fetches
+		r.refused(http.StatusServiceUnavailable, reasonKid, q)
+		time.Sleep(refreshPause)
 		r.refused(bad, reasonKid, q)
 	})
 }
@@ -85,7 +89,7 @@ func TestHammering(t *testing.T) {
 				q.RemoteAddr = fmt.Sprintf("[2001:db8:0:%x::1]:80", second)
 				wg.Go(func() {
 					_, err := r.Check(q, resource, nil)
-					if f, ok := err.(*Failure); !ok || f.Status != http.StatusUnauthorized {
+					if f, ok := err.(*Failure); !ok || f.Reason != reasonKid {
 						t.Errorf("got %v", err)
 					}
 				})

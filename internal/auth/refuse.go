@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,18 +42,22 @@ func failureOf(err error) *Failure {
 		Message: "the token's issuer is out of reach, so the token cannot be checked now; try again with the same token"}
 }
 
-// accepts tells whether one of a token's audiences is accepted for resource.
+// accepts tells whether one of a token's audiences is accepted for resource, or for
+// one of its other names.
 // The URL of a resource may be made of a Host header, which its sender chooses:
 // it counts only below a public URL.
-func (a *Authenticator) accepts(audience []string, resource string) bool {
+func (a *Authenticator) accepts(audience []string, resource string, names []string) bool {
 	if len(a.audiences) > 0 {
 		return meant(audience, a.audiences...)
 	}
-	for _, public := range a.publicURLs {
-		below, ok := strings.CutPrefix(resource, strings.TrimSuffix(public, "/"))
-		if ok && strings.HasPrefix(below, "/") && meant(audience, resource) {
-			return true
-		}
-	}
-	return meant(audience, a.publicURLs...)
+	return meant(audience, a.publicURLs...) || a.public(resource) && meant(audience, resource) ||
+		slices.ContainsFunc(names, func(name string) bool { return a.public(name) && meant(audience, name) })
+}
+
+// public tells whether a URL lies below one of the public URLs.
+func (a *Authenticator) public(name string) bool {
+	return slices.ContainsFunc(a.publicURLs, func(public string) bool {
+		below, ok := strings.CutPrefix(name, strings.TrimSuffix(public, "/"))
+		return ok && strings.HasPrefix(below, "/")
+	})
 }

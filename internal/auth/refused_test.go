@@ -17,10 +17,12 @@ func TestRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r.t, r.limit = t, newLimiter()
 			q := c.make(r.issuer)
+			r.mayAsk()
 			f := r.refused(c.status, c.reason, q)
 			if c.status == http.StatusUnauthorized && !strings.HasPrefix(f.Challenge, "Bearer ") {
 				t.Errorf("challenge %q", f.Challenge)
 			}
+			r.mayAsk()
 			r.refused(c.status, c.reason, q) // and once more: nothing bad is remembered as good
 			r.accepted(bearer(r.issuer.Token(nil)))
 		})

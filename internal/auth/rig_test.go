@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -80,6 +81,15 @@ func (r *rig) accepted(q *http.Request, scopes ...string) *Principal {
 		r.t.Fatalf("refused: %v (%+v)", err, err)
 	}
 	return p
+}
+
+// mayAsk ends the pause after the last fetch.
+func (r *rig) mayAsk() {
+	for _, i := range r.issuers {
+		i.mu.Lock()
+		i.next = time.Time{}
+		i.mu.Unlock()
+	}
 }
 
 // refused checks r and fails the test unless it is refused like this.

@@ -129,6 +129,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	b, what, base, err := f.route(path)
 	if err != nil {
+		if _, refused := f.authenticate(r, endpointMCP, ""); refused != nil {
+			err = errNoPath // the names of the servers are for those who may use one
+		}
 		f.fail(w, nil, err)
 		return
 	}
@@ -140,7 +143,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, nil, err)
 		return
 	}
-	if r, err = f.authenticate(r, base); err != nil {
+	if r, err = f.authenticate(r, what, base); err != nil {
 		f.fail(w, nil, err)
 		return
 	}

@@ -43,6 +43,7 @@ type setup struct {
 	hosts     []string
 	origins   []string
 	limits    func(*live.Limits)
+	manager   func(*live.Config)
 	keepalive time.Duration
 	upstream  upstream.Server // instead of processes
 }
@@ -88,7 +89,11 @@ func newRig(t testing.TB, s setup) *rig {
 	sessions, processes := live.NewMetrics(), process.NewMetrics()
 	requests := NewMetrics(sessions.Streams)
 	r.reg.MustRegister(sessions, processes, requests)
-	r.live = live.NewManager(live.Config{Limits: limits, Store: r.store, Key: bytes.Repeat([]byte("k"), 32), Metrics: sessions, Log: quiet})
+	manager := live.Config{Limits: limits, Store: r.store, Key: bytes.Repeat([]byte("k"), 32), Metrics: sessions, Log: quiet}
+	if s.manager != nil {
+		s.manager(&manager)
+	}
+	r.live = live.NewManager(manager)
 	if s.names == nil {
 		s.names = []string{"srv"}
 	}

@@ -69,6 +69,8 @@ func (f *Front) route(path string) (b *live.Backend, what endpoint, base string,
 	return nil, noEndpoint, "", refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "nothing is served at this path%s", f.tryPaths())
 }
 
+var errNoPath = refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "nothing is served at this path")
+
 func (f *Front) tryPaths() string {
 	if paths := f.Paths(); len(paths) > 0 {
 		return "; try " + strings.Join(paths, ", ")

@@ -24,13 +24,19 @@ func who(r *http.Request) *auth.Principal {
 	return auth.Anonymous()
 }
 
-// authenticate finds out whom a request is from. The server's own URL is what a
-// token must be meant for, whichever of its endpoints is asked.
-func (f *Front) authenticate(r *http.Request, base string) (*http.Request, error) {
+// authenticate finds out whom a request is from. A client is told of the resource
+// whose URL it was given, /mcp or /sse, for it must refuse the metadata of another
+// (RFC 9728 section 3.3); a token for either is good at all endpoints of a server.
+func (f *Front) authenticate(r *http.Request, what endpoint, base string) (*http.Request, error) {
 	if !f.cfg.Auth.Enabled() {
 		return r, nil
 	}
-	p, err := f.cfg.Auth.Check(r, f.publicURL(r)+base+"/mcp", nil)
+	server := f.publicURL(r) + base
+	asked, other := server+"/mcp", server+"/sse"
+	if what != endpointMCP {
+		asked, other = other, asked
+	}
+	p, err := f.cfg.Auth.Check(r, asked, nil, other)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +62,7 @@ func (f *Front) metadata(w http.ResponseWriter, r *http.Request, rest string) {
 	rest = trimPath(strings.TrimPrefix(rest, f.publicPrefix(r)))
 	if rest != "" && rest != "/" {
 		if _, _, _, err := f.route(rest); err != nil {
-			f.fail(w, nil, err)
+			f.fail(w, nil, errNoPath)
 			return
 		}
 	}

@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/audit"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
-// Config sets the manager up. All fields are required; see DefaultLimits.
+// Config sets the manager up. All fields but Audit are required; see DefaultLimits.
 type Config struct {
 	Limits
 	Store   session.Store
@@ -20,6 +21,7 @@ type Config struct {
 	Replica string // the name of this process where the store is shared with others; else ""
 	Metrics *Metrics
 	Log     *slog.Logger
+	Audit   *audit.Log // nil: none
 }
 
 // Limits bound everything that a client can make grow.
@@ -138,6 +140,7 @@ func (m *Manager) Open(b *Backend, principal string, takes Takes, init upstream.
 		return nil, nil, err
 	}
 	s.mu.Lock()
+	s.who = init.Principal
 	st := s.newStreamLocked(takes)
 	sink := s.enterLocked(st, &init)
 	s.opener = sink
@@ -202,9 +205,11 @@ func (s *Session) Initialize(init upstream.Request) error {
 		return ErrDraining
 	}
 	s.touchLocked()
+	s.who = init.Principal
 	sink := s.enterLocked(s.own, &init)
 	s.opener = sink
 	s.mu.Unlock()
+	s.audit("opened", "")  // /sse alone does not say who, and may never begin
 	_ = s.open(init, sink) // the sink has told the client
 	return nil
 }
@@ -243,6 +248,9 @@ func (s *Session) Register(ctx context.Context) error {
 	}
 	if !ended {
 		s.m.cfg.Log.Info("session opened", "session", s.Hash(), "server", s.backend.Name, "transport", string(s.transport))
+		if s.transport != legacy {
+			s.audit("opened", "")
+		}
 	} else { // meanwhile, and too early to find what was entered here
 		s.m.remove(s, upstream.ErrClosed, false)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -302,6 +310,7 @@ func (m *Manager) remove(s *Session, reason error, away bool) (first bool) {
 	if counted {
 		m.cfg.Metrics.closed(s.backend.Name, s.transport)
 		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "why", reason.Error())
+		s.audit("ended", reason.Error())
 	}
 	return counted
 }

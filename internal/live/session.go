@@ -23,12 +23,13 @@ type Session struct {
 	created   time.Time
 
 	mu         sync.Mutex
-	conn       upstream.Conn // nil until the server was asked to open one
-	opener     *callSink     // the initialize that conn came from, or will; nil: none, or it failed
-	accepted   bool          // the server answered initialize with a result
-	abandoned  bool          // the client left before that
-	registered bool          // in the manager's table and the store
-	shaken     bool          // the client sent something after initialize
+	who        upstream.Principal // for the audit log; nil until initialize
+	conn       upstream.Conn      // nil until the server was asked to open one
+	opener     *callSink          // the initialize that conn came from, or will; nil: none, or it failed
+	accepted   bool               // the server answered initialize with a result
+	abandoned  bool               // the client left before that
+	registered bool               // in the manager's table and the store
+	shaken     bool               // the client sent something after initialize
 	ended      bool
 	revision   mcp.Revision
 	streams    map[uint64]*Stream // open, or kept for resumption; not the own one
@@ -162,6 +163,7 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request) upstream.Runner {
 	call, err := conn.Start(req, sink)
 	if err != nil {
+		sink.refused = true
 		sink.End(err)
 		return nil
 	}

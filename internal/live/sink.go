@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/audit"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -18,16 +19,23 @@ type callSink struct {
 	id      []byte // the client's raw id token
 	method  mcp.Method
 	started time.Time
+	audited *audit.Entry // what is known of it before its end; nil: there is no audit log
+	refused bool         // it was not sent; set before End
 
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
 	replied bool
+	failed  bool // by an error; kept for the audit log only
 	over    bool
 	doomed  error // cancel as soon as call is known
 }
 
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
-	return &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now()}
+	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now()}
+	if st.s.m.cfg.Audit != nil {
+		c.audited = auditedOf(req)
+	}
+	return c
 }
 
 // Deliver appends to the stream. Progress and the reply belong to the call,
@@ -49,6 +57,9 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 	switch f.Relation {
 	case upstream.Reply:
 		c.replied = true
+		if c.audited != nil {
+			_, c.failed = wire.Lookup(f.Data, "error")
+		}
 		if c.method == mcp.Initialize {
 			s.answeredLocked(f.Data)
 		}
@@ -97,12 +108,13 @@ func (c *callSink) End(reason error) {
 		cut = c.st.appendLocked(upstream.ErrorReply(c.id, reason), reply)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
-	replied := c.replied
+	replied, failed := c.replied, c.failed
 	abandoned := c.method == mcp.Initialize && s.abandoned
 	s.closeCallLocked(c)
 	s.mu.Unlock()
 	s.delivered(cut && c.st.own)
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
+	c.audit(outcome(replied, failed, c.refused, reason))
 	s.m.callEnded()
 	switch {
 	case c.method != mcp.Initialize:
