@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,17 +24,24 @@ type authFlags struct {
 	AuthScope    []string `placeholder:"NAME" help:"Scope that every credential must have; repeatable."`
 }
 
-func (f *authFlags) on() bool { return f.AuthKeys != "" || len(f.AuthIssuer) > 0 }
+// authorized tells whether clients need a credential.
+func (c *serveCmd) authorized() bool {
+	return c.AuthKeys != "" || len(c.AuthIssuer) > 0 || c.TLSClientCA != ""
+}
 
 // tlsFlags make the listener for clients one of HTTPS.
 type tlsFlags struct {
 	TLSCert string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM; read again when it changes."`
 	TLSKey  string `name:"tls-key" type:"path" placeholder:"FILE" help:"Its private key, PEM."`
+
+	TLSClientCA string `name:"tls-client-ca" type:"path" placeholder:"FILE" help:"Certificate authorities of clients, PEM: a client certificate of one of them is a credential."`
 }
 
 // config is nil where no certificate is set.
 func (f *tlsFlags) config(log *slog.Logger) (*tls.Config, error) {
 	switch {
+	case f.TLSCert == "" && f.TLSClientCA != "":
+		return nil, errors.New("--tls-client-ca needs --tls-cert and --tls-key: clients show certificates over TLS only")
 	case f.TLSCert == "" && f.TLSKey == "":
 		return nil, nil
 	case f.TLSCert == "" || f.TLSKey == "":
@@ -42,7 +51,44 @@ func (f *tlsFlags) config(log *slog.Logger) (*tls.Config, error) {
 	if _, err := c.get(nil); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+	if f.TLSClientCA != "" {
+		pool, err := readCAs(f.TLSClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-client-ca: %w", err)
+		}
+		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, pool
+	}
+	return config, nil
+}
+
+// readCAs reads a file of certificates. Anything else in it is an error: it
+// would be an authority that the reader of the file believes to be trusted, or
+// not to be.
+func readCAs(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool, found := x509.NewCertPool(), false
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("%s: holds a %.40q, where only certificates belong", file, block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if !cert.IsCA {
+			return nil, fmt.Errorf("%s: the certificate of %s is none of a certificate authority", file, cert.Subject)
+		}
+		pool.AddCert(cert)
+		found = true
+	}
+	if !found {
+		return nil, fmt.Errorf("%s: no certificate in it; it must be PEM", file)
+	}
+	return pool, nil
 }
 
 // certificate is read again when its file has changed. One that cannot be read
@@ -85,7 +131,7 @@ func (c *serveCmd) authenticator(l net.Listener, m *auth.Metrics, log *slog.Logg
 	}
 	a, err := auth.New(auth.Config{
 		KeysFile: c.AuthKeys, Issuers: c.AuthIssuer, Audiences: c.AuthAudience, Scopes: c.AuthScope,
-		PublicURLs: public, Log: log, Metrics: m,
+		ClientCerts: c.TLSClientCA != "", PublicURLs: public, Log: log, Metrics: m,
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +163,7 @@ func (c *serveCmd) checkIdentity(specs []spec) error {
 	for _, s := range specs {
 		personal := len(s.Access)+len(s.ClaimHeaders)+len(s.ClaimEnv) > 0
 		switch {
-		case personal && !c.authFlags.on():
+		case personal && !c.authorized():
 			return fmt.Errorf("mcpServers.%s: access, claim-headers and claim-env tell clients apart, which needs authorization; set auth", s.Name)
 		case len(s.ClaimEnv) > 0 && s.Isolation == "shared":
 			return fmt.Errorf("mcpServers.%s: claim-env is for a process of one session, and this one is shared", s.Name)
@@ -125,7 +171,7 @@ func (c *serveCmd) checkIdentity(specs []spec) error {
 			return fmt.Errorf("mcpServers.%s: client-credentials and the header Authorization contradict each other", s.Name)
 		}
 	}
-	if !c.authFlags.on() {
+	if !c.authorized() {
 		return nil
 	}
 	return keepsCredentials(specs)

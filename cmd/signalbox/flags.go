@@ -30,6 +30,9 @@ type serveCmd struct {
 	MaxSessions             int           `default:"1024" help:"Sessions in this process."`
 	MaxProcesses            int           `default:"128" help:"Server processes in all, those that are stopping counted."`
 	MaxSessionsPerPrincipal int           `default:"0" help:"Sessions of one principal; 0: no limit."`
+	MaxCalls                int           `default:"4096" help:"Calls in flight in this process."`
+	MaxCallsPerPrincipal    int           `default:"0" help:"Calls in flight of one principal; 0: no limit."`
+	MaxRequestsPerSecond    int           `default:"0" help:"Requests a second of one principal, or of one client address where there is no authorization; 0: no limit."`
 	Keepalive               time.Duration `default:"15s" help:"Between comments on a quiet stream."`
 	Drain                   time.Duration `default:"20s" help:"For calls in flight after SIGTERM."`
 
@@ -76,6 +79,9 @@ func (s *size) UnmarshalText(text []byte) error {
 	*s = size(n * unit)
 	return nil
 }
+
+// maxRate is more requests a second than one process serves.
+const maxRate = 1_000_000
 
 // maxMessageCap: positions within a message are 32 bits wide.
 const maxMessageCap = size(2 << 30)
@@ -134,6 +140,9 @@ func (c *serveCmd) checkSettings() error {
 	if c.MaxSessions < 1 || c.MaxProcesses < 1 || c.MaxSessionsPerPrincipal < 0 {
 		return errors.New("--max-sessions and --max-processes must be at least 1, --max-sessions-per-principal at least 0")
 	}
+	if c.MaxCalls < 1 || c.MaxCallsPerPrincipal < 0 || c.MaxRequestsPerSecond < 0 || c.MaxRequestsPerSecond > maxRate {
+		return fmt.Errorf("--max-calls must be at least 1, --max-calls-per-principal at least 0, --max-requests-per-second between 0 and %d", maxRate)
+	}
 	return c.checkAddresses()
 }
 
@@ -149,8 +158,8 @@ func (c *serveCmd) checkAddresses() error {
 		if err != nil {
 			return fmt.Errorf("%s: %q is no HOST:PORT", l.flag, l.addr)
 		}
-		if !isLoopback(host) && !c.Insecure && (l.flag == "--admin-listen" || !c.authFlags.on()) {
-			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, --auth-keys or --auth-issuer, or --insecure if that is what you want", l.flag, l.addr)
+		if !isLoopback(host) && !c.Insecure && (l.flag == "--admin-listen" || !c.authorized()) {
+			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, --auth-keys, --auth-issuer or --tls-client-ca, or --insecure if that is what you want", l.flag, l.addr)
 		}
 	}
 	if c.PublicURL != "" {

@@ -148,11 +148,14 @@ func differing(x, y reflect.Value) (list []string) {
 	return list
 }
 
-// flagName is AdminListen as admin-listen.
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
+// flagName is AdminListen as admin-listen, and TLSCert as tls-cert.
 func flagName(field string) string {
 	var b strings.Builder
 	for i, c := range field {
-		if c >= 'A' && c <= 'Z' && i > 0 && !(field[i-1] >= 'A' && field[i-1] <= 'Z') {
+		after := i+1 < len(field) && isLower(field[i+1])
+		if i > 0 && !isLower(byte(c)) && (isLower(field[i-1]) || after) {
 			b.WriteByte('-')
 		}
 		b.WriteRune(c)

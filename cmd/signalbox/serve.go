@@ -114,7 +114,7 @@ type app struct {
 func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writer, log *slog.Logger) (_ *app, err error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authFlags.on(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -168,7 +168,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	}
 	clientSide := front.Config{
 		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
-		Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
+		RequestRate: c.MaxRequestsPerSecond, Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests,
 	}
 	if a.shared != nil {
@@ -185,6 +185,7 @@ func (c *serveCmd) limits() live.Limits {
 	l := live.DefaultLimits()
 	l.Idle, l.MaxAge = c.SessionIdle, c.SessionMaxAge
 	l.MaxSessions, l.MaxPerPrincipal = c.MaxSessions, c.MaxSessionsPerPrincipal
+	l.AllCalls, l.PrincipalCalls = c.MaxCalls, c.MaxCallsPerPrincipal
 	return l
 }
 

@@ -14,13 +14,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Config says who is let in. Where KeysFile and Issuers are empty, authorization
-// is off and everybody is anonymous.
+// Config says who is let in. Where KeysFile and Issuers are empty and ClientCerts
+// is false, authorization is off and everybody is anonymous.
 type Config struct {
 	KeysFile  string   // static keys, see NewKey; watched for changes
 	Issuers   []string // issuer identifiers, as in iss; https, or http for loopback
 	Audiences []string // what aud must hold one of; empty: PublicURLs and what lies below them
 	Scopes    []string // required of every credential
+
+	// ClientCerts takes a client certificate that the TLS server has verified for
+	// a credential, where a request has no other.
+	ClientCerts bool
 
 	// PublicURLs are those under which clients know this Signalbox: --public-url,
 	// or, without it, the names of a listener on loopback.
@@ -40,6 +44,7 @@ type Authenticator struct {
 	audiences  []string
 	publicURLs []string
 	scopes     []string
+	certs      bool
 	log        *slog.Logger
 	metrics    *Metrics
 	tell       *rate.Limiter // log lines on failures
@@ -58,7 +63,7 @@ type Authenticator struct {
 func New(cfg Config) (*Authenticator, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	a := &Authenticator{
-		issuers: make(map[string]*issuer), audiences: cfg.Audiences, publicURLs: cfg.PublicURLs,
+		issuers: make(map[string]*issuer), audiences: cfg.Audiences, publicURLs: cfg.PublicURLs, certs: cfg.ClientCerts,
 		log: cfg.Log, metrics: cfg.Metrics, tell: rate.NewLimiter(1, 10),
 		keys: &keyring{path: cfg.KeysFile, log: cfg.Log}, tokens: newTokenCache(), limit: newLimiter(), stop: stop,
 	}
@@ -102,7 +107,7 @@ func (a *Authenticator) configure(ctx context.Context, cfg Config) error {
 	if len(cfg.Issuers) > 0 && len(cfg.Audiences) == 0 && len(cfg.PublicURLs) == 0 {
 		return errors.New("--auth-issuer needs --public-url or --auth-audience, so that tokens for others are not taken")
 	}
-	if !a.Enabled() && len(cfg.Scopes)+len(cfg.Audiences) > 0 {
+	if cfg.KeysFile == "" && len(cfg.Issuers) == 0 && len(cfg.Scopes)+len(cfg.Audiences) > 0 { // certificates have neither
 		return errors.New("--auth-scope and --auth-audience mean nothing without --auth-keys or --auth-issuer")
 	}
 	return a.keys.reload()
@@ -126,7 +131,7 @@ func (a *Authenticator) Close() {
 
 // Enabled tells whether authorization is on.
 func (a *Authenticator) Enabled() bool {
-	return a != nil && (a.keys.path != "" || len(a.issuers) > 0)
+	return a != nil && (a.keys.path != "" || len(a.issuers) > 0 || a.certs)
 }
 
 // Reload reads the key file now, as after SIGHUP. On an error the keys of
@@ -183,8 +188,11 @@ func (a *Authenticator) lacking(p *Principal, scopes []string) *Failure {
 		return nil
 	}
 	message := "the token lacks a scope that this needs"
-	if p.Kind == KindKey {
+	switch p.Kind {
+	case KindKey:
 		message = "the key lacks a scope that this needs; add it to the key's entry in the key file"
+	case KindCert:
+		message = "this needs a scope, and a client certificate has none; send a token or a key too"
 	}
 	return &Failure{Status: http.StatusForbidden, Reason: reasonScope, Message: message, issuer: p.Issuer}
 }
@@ -195,6 +203,9 @@ func (a *Authenticator) identify(r *http.Request, now time.Time, resource string
 	c, f := credentialOf(r)
 	if f != nil {
 		return nil, f
+	}
+	if c.secret == "" {
+		return a.ofCertificate(r.TLS, now)
 	}
 	sum := digestOf(c.secret)
 	if p := a.keys.find(sum); p != nil {

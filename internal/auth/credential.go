@@ -11,7 +11,8 @@ type credential struct {
 	apiKey bool // came as X-API-Key, so it is no token
 }
 
-// credentialOf finds the one credential of a request. Repeated headers count as
+// credentialOf finds the one credential of a request, with an empty secret if
+// its headers hold none. Repeated headers count as
 // one if their values are equal, as everywhere in Signalbox.
 func credentialOf(r *http.Request) (credential, *Failure) {
 	authorization, ok := single(r.Header["Authorization"])
@@ -34,7 +35,7 @@ func credentialOf(r *http.Request) (credential, *Failure) {
 	case apiKey != "":
 		return credential{secret: apiKey, apiKey: true}, nil
 	case authorization == "":
-		return credential{}, missing()
+		return credential{}, nil
 	}
 	scheme, secret, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "bearer") {

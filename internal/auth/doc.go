@@ -4,6 +4,7 @@
 //
 //	Authenticator.Check     each request, no path is left out
 //	  credentialOf          exactly one, from a header
+//	  ofCertificate         a verified client certificate, where no header has one
 //	  keyring.find          static keys: one look-up of a SHA-256
 //	  tokenCache.get        tokens verified before; their key must still be valid
 //	  limiter.blocked       too many failures from this address: 429

@@ -40,6 +40,7 @@ const (
 	reasonNotYet      = "not_yet_valid"
 	reasonKid         = "unknown_kid"
 	reasonSignature   = "signature"
+	reasonCertificate = "certificate"
 	reasonScope       = "insufficient_scope"
 	reasonLimited     = "too_many_failures"
 	reasonUnavailable = "issuer_unavailable"

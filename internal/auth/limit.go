@@ -77,7 +77,12 @@ func networkOf(remote string) netip.Prefix {
 	if err != nil {
 		return netip.Prefix{}
 	}
-	addr, bits := ap.Addr().Unmap().WithZone(""), 32
+	return Network(ap.Addr())
+}
+
+// Network is what one client has: an IPv4 address, or the /64 of an IPv6 one.
+func Network(addr netip.Addr) netip.Prefix {
+	addr, bits := addr.Unmap().WithZone(""), 32
 	if addr.Is6() {
 		bits = 64
 	}

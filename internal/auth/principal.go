@@ -21,16 +21,17 @@ const (
 	KindAnonymous Kind = "anonymous" // authorization is off
 	KindKey       Kind = "key"       // a static key
 	KindToken     Kind = "token"     // an access token of an issuer
+	KindCert      Kind = "cert"      // a client certificate
 )
 
 // Principal is who a request is from. It may be shared between goroutines and
 // is never changed after it was made.
 type Principal struct {
 	Kind    Kind
-	Issuer  string    // of a token: iss, as configured; else ""
-	Subject string    // of a token: sub; of a key: its name; else ""
+	Issuer  string    // of a token: iss, as configured; of a certificate: see nameOf; else ""
+	Subject string    // of a token: sub; of a key: its name; of a certificate: see nameOf; else ""
 	Scopes  []string  // granted
-	Expires time.Time // of a token: exp; else zero
+	Expires time.Time // of a token: exp; of a certificate: notAfter; else zero
 
 	key      string
 	audience []string
@@ -117,6 +118,9 @@ func (p *Principal) String() string {
 	case KindToken:
 		sum := sha256.Sum256([]byte(p.Subject))
 		return "token of " + p.Issuer + ", subject " + hex.EncodeToString(sum[:4])
+	case KindCert:
+		sum := sha256.Sum256([]byte(p.Subject))
+		return "certificate of " + p.Issuer[:min(8, len(p.Issuer))] + ", subject " + hex.EncodeToString(sum[:4])
 	}
 	return string(p.Kind)
 }
@@ -158,7 +162,7 @@ func (p *Principal) UnmarshalText(text []byte) error {
 		return errors.New("auth: principal of a peer: malformed")
 	}
 	switch f.Kind {
-	case KindAnonymous, KindKey, KindToken:
+	case KindAnonymous, KindKey, KindToken, KindCert:
 	default:
 		return fmt.Errorf("auth: principal of a peer: unknown kind %q", f.Kind)
 	}

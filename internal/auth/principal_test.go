@@ -27,6 +27,8 @@ func TestKeysNeverMeet(t *testing.T) {
 		{Kind: KindToken, Issuer: "a", Subject: "é"},
 		{Kind: KindToken, Issuer: "a", Subject: "e\u0301"},
 		{Kind: KindToken, Issuer: "a", Subject: "B"},
+		{Kind: KindCert, Issuer: "a", Subject: "b"},
+		{Kind: KindCert, Issuer: "a,1:b", Subject: ""},
 	}
 	seen := make(map[string]int)
 	for n, p := range all {

@@ -28,8 +28,10 @@ const freeBody = 64 << 10
 
 func tooLarge(w http.ResponseWriter, limit int64) error {
 	w.Header().Set("Connection", "close")
-	return refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
+	e := refuse(http.StatusRequestEntityTooLarge, mcp.CodeInvalidRequest, "body_size",
 		"the body is larger than the limit of %d bytes (--max-message)", limit)
+	e.limit = "--max-message"
+	return e
 }
 
 // readBody reads a whole body of at most limit bytes. A client has the read
@@ -94,7 +96,7 @@ type bodyReader struct {
 	counted int64 // of those, in the budget for all
 }
 
-var errBudget = busy(http.StatusServiceUnavailable, "body_budget", errors.New("too many large bodies are being read"), 1)
+var errBudget = over("bodies that are being read", http.StatusServiceUnavailable, "body_budget", errors.New("too many large bodies are being read"), 1)
 
 func (b *bodyReader) Read(p []byte) (int, error) {
 	timeout := b.f.cfg.ReadTimeout

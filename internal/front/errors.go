@@ -24,6 +24,7 @@ type refusal struct {
 	message    string
 	data       string // further members of error.data, as JSON: `,"k":v`
 	retryAfter int    // seconds; 0: none
+	limit      string // that was reached, by its flag if it has one; "": no limit is the reason
 	challenge  string // WWW-Authenticate; "": none
 	allow      string // for 405
 }
@@ -56,13 +57,17 @@ func refusalOf(err error) *refusal {
 	case errors.Is(err, live.ErrRetired):
 		return refuse(http.StatusNotFound, mcp.CodeInvalidRequest, "path", "%s", err)
 	case errors.Is(err, live.ErrSessionLimit):
-		return busy(http.StatusServiceUnavailable, "session_limit", err, 5)
+		return over("--max-sessions", http.StatusServiceUnavailable, "session_limit", err, 5)
 	case errors.Is(err, live.ErrPrincipalLimit):
-		return busy(http.StatusTooManyRequests, "principal_limit", err, 5)
+		return over("--max-sessions-per-principal", http.StatusTooManyRequests, "principal_limit", err, 5)
 	case errors.Is(err, live.ErrCalls):
-		return busy(http.StatusTooManyRequests, "call_limit", err, 1)
+		return over("calls of one session", http.StatusTooManyRequests, "call_limit", err, 1)
+	case errors.Is(err, live.ErrAllCalls):
+		return over("--max-calls", http.StatusServiceUnavailable, "calls_limit", err, 1)
+	case errors.Is(err, live.ErrPrincipalCalls):
+		return over("--max-calls-per-principal", http.StatusTooManyRequests, "principal_calls_limit", err, 1)
 	case errors.Is(err, upstream.ErrTooMany):
-		return busy(http.StatusServiceUnavailable, "process_limit", fmt.Errorf("%w (--max-processes)", err), 5)
+		return over("--max-processes", http.StatusServiceUnavailable, "process_limit", fmt.Errorf("%w (--max-processes)", err), 5)
 	case errors.Is(err, upstream.ErrBusy):
 		return busy(http.StatusServiceUnavailable, "busy", err, 1)
 	case errors.Is(err, live.ErrDraining), errors.Is(err, upstream.ErrShutdown):
@@ -96,6 +101,19 @@ func busy(status int, reason string, err error, retryAfter int) *refusal {
 	r := refuse(status, mcp.CodeServer, reason, "%s", err)
 	r.retryAfter = retryAfter
 	return r
+}
+
+// over is busy because of a limit.
+func over(limit string, status int, reason string, err error, retryAfter int) *refusal {
+	r := busy(status, reason, err, retryAfter)
+	r.limit = limit
+	return r
+}
+
+// tooFast asks to wait whole seconds, as Retry-After does.
+func tooFast(wait time.Duration) error {
+	return over("--max-requests-per-second", http.StatusTooManyRequests, "rate_limit",
+		errors.New("too many requests in a short time (--max-requests-per-second)"), int((wait+time.Second-1)/time.Second))
 }
 
 // fail answers with the JSON-RPC error for err, under the raw id token id (nil:

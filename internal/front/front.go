@@ -23,7 +23,8 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 )
 
-// Config sets a Front up. All fields but PublicURL and Buffers are required.
+// Config sets a Front up. All fields but PublicURL, Buffers and RequestRate are
+// required.
 type Config struct {
 	Backends     []*live.Backend // to begin with; see SetBackends
 	Live         *live.Manager
@@ -32,6 +33,7 @@ type Config struct {
 	WriteTimeout time.Duration  // for each write to a client
 	ReadTimeout  time.Duration  // for each part of a body
 	BodyBudget   int64          // bytes of all bodies that are being read
+	RequestRate  int            // requests a second of one principal; 0: no limit
 	Buffers      *buf.Pool      // for large bodies; nil: none are reused
 	PublicURL    *url.URL       // nil: none
 	Proxies      []netip.Prefix // peers whose forwarded headers are believed
@@ -89,11 +91,13 @@ type Front struct {
 	backends atomic.Pointer[backends]
 	prefix   string       // path of the public URL, without a slash at the end
 	reading  atomic.Int64 // bytes of bodies that are being read
+	rates    *rates       // nil: no limit
+	limits   limitLog
 }
 
 // New makes the handler.
 func New(cfg Config) *Front {
-	f := &Front{cfg: cfg}
+	f := &Front{cfg: cfg, rates: newRates(cfg.RequestRate)}
 	f.SetBackends(cfg.Backends)
 	if cfg.PublicURL != nil {
 		f.prefix = strings.TrimSuffix(cfg.PublicURL.EscapedPath(), "/")
@@ -102,7 +106,8 @@ func New(cfg Config) *Front {
 }
 
 // ServeHTTP handles one exchange. The order of checks: Host and Origin, the
-// credential, then what the handler of the path looks at: session, then body.
+// credential, the rate of requests, then what the handler of the path looks at:
+// session, then body.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
@@ -145,6 +150,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r, err = f.authenticate(r, what, base); err != nil {
 		f.fail(w, nil, err)
+		return
+	}
+	if err := f.pace(r); err != nil {
+		f.decline(w, r, b.Name, nil, err)
 		return
 	}
 	f.serve(w, r, b, what, base)

@@ -30,7 +30,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 	}
 	sess, reader, err := f.cfg.Live.OpenLegacy(r.Context(), b, who(r).Key())
 	if err != nil {
-		f.fail(w, nil, err)
+		f.decline(w, r, b.Name, nil, err)
 		return
 	}
 	x := &exchange{f: f, w: w, r: r, b: b}
@@ -77,7 +77,7 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 	case err != nil && missing != nil:
 		f.fail(w, nil, missing)
 	case err != nil:
-		f.fail(w, nil, err)
+		f.decline(w, r, b.Name, nil, err)
 	case missing == nil && wire.IsBatch(body):
 		f.legacyBatch(w, r, sess, body)
 	default:
@@ -130,6 +130,7 @@ func (f *Front) legacyRequest(sess *live.Session, r *http.Request, msg wire.Mess
 	if err == nil || errors.Is(err, live.ErrNotFound) {
 		return err
 	}
+	f.note(r, sess.Server(), err)
 	e := refusalOf(err)
 	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
 	return sess.ReplyOnOwn(e.reply(id))

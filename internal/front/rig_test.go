@@ -46,6 +46,7 @@ type setup struct {
 	manager   func(*live.Config)
 	keepalive time.Duration
 	upstream  upstream.Server // instead of processes
+	config    func(*Config)
 }
 
 // rig is Signalbox without operating system: clients reach it over pipes in
@@ -115,10 +116,14 @@ func newRig(t testing.TB, s setup) *rig {
 	if s.keepalive == 0 {
 		s.keepalive = keepalive
 	}
-	f := New(Config{
+	cfg := Config{
 		Backends: backends, Live: r.live, MaxMessage: maxMessage, BodyBudget: bodyBudget, Buffers: &r.buffers, Keepalive: s.keepalive, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
 		PublicURL: public, Guard: guard.New(s.hosts, s.origins, public, log), Log: quiet, Metrics: requests,
-	})
+	}
+	if s.config != nil {
+		s.config(&cfg)
+	}
+	f := New(cfg)
 	r.front = f
 	r.listen = newMemListener()
 	r.server = f.HTTPServer(quiet, nil)

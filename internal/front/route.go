@@ -112,7 +112,12 @@ func (f *Front) trusted(r *http.Request) bool {
 		return false
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.ContainsFunc(f.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
+	return err == nil && f.trustedAddr(peer.Addr())
+}
+
+func (f *Front) trustedAddr(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return slices.ContainsFunc(f.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // plainPath tells whether s is an absolute path that means the same to

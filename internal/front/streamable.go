@@ -54,7 +54,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		if missing != nil {
 			err = missing
 		}
-		f.fail(w, nil, err)
+		f.decline(w, r, b.Name, nil, err)
 		return
 	}
 	x := &exchange{f: f, w: w, r: r, b: b, takes: takes}
@@ -147,7 +147,7 @@ func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body 
 	req.Buffer = body
 	reader, err := sess.Call(x.takes, []upstream.Request{req})
 	if err != nil { // it was not sent
-		f.fail(x.w, x.id, err)
+		f.decline(x.w, x.r, x.b.Name, x.id, err)
 		return
 	}
 	x.sess, x.revision = sess, sess.Revision()
@@ -171,7 +171,7 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 		sess, reader, err = f.cfg.Live.Open(x.b, who(x.r).Key(), x.takes, req)
 	}
 	if err != nil {
-		f.fail(x.w, id, err)
+		f.decline(x.w, x.r, x.b.Name, id, err)
 		return
 	}
 	x.sess, x.id = sess, id
@@ -197,7 +197,7 @@ func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
 	}
 	reader, err := sess.Call(x.takes, reqs, replies...)
 	if err != nil {
-		f.fail(x.w, nil, err)
+		f.decline(x.w, x.r, x.b.Name, nil, err)
 		return
 	}
 	x.sess, x.revision, x.batch = sess, sess.Revision(), true

@@ -17,6 +17,8 @@ var (
 	ErrDraining       = errors.New("signalbox is shutting down")
 	ErrPosition       = errors.New("the Last-Event-ID is none of this session, or its events are no longer held")
 	ErrCalls          = errors.New("too many calls in flight in this session")
+	ErrAllCalls       = errors.New("too many calls in flight (--max-calls)")
+	ErrPrincipalCalls = errors.New("too many calls in flight of one principal (--max-calls-per-principal)")
 	ErrTakenOver      = errors.New("another request took this stream over")
 	ErrTooSlow        = errors.New("the client reads its stream too slowly")
 	ErrNotStarted     = errors.New("the session has not been initialized")

@@ -32,6 +32,8 @@ type Limits struct {
 	MaxSessions     int
 	MaxPerPrincipal int // sessions; 0: none
 	MaxCalls        int // in flight, of one session
+	PrincipalCalls  int // in flight, of one principal with this process; 0: none
+	AllCalls        int // in flight, of this process; 0: none
 	MaxDetached     int // calls in flight whose client left, of one session
 	QueueBytes      int // unsent, of one stream that is being read: droppable ones, and others
 	QueueEvents     int
@@ -48,7 +50,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Idle: 2 * time.Hour, Handshake: 2 * time.Minute, MaxSessions: 1024,
-		MaxCalls: 1024, MaxDetached: 16,
+		MaxCalls: 1024, AllCalls: 4096, MaxDetached: 16,
 		QueueBytes: 4 << 20, QueueEvents: 4096, WaitingBytes: 1 << 20, WaitingEvents: 256,
 		LogBytes: 1 << 20, LogEvents: 256, KeptStreams: 16, SessionLogBytes: 2 << 20, AllLogBytes: 256 << 20,
 	}
@@ -57,8 +59,9 @@ func DefaultLimits() Limits {
 // Manager holds the sessions of this process.
 type Manager struct {
 	cfg    Config
-	calls  atomic.Int64  // in flight
+	calls  atomic.Int64  // not ended yet
 	quiet  chan struct{} // gets a value when calls reaches 0
+	places *inFlight
 	chores *chores
 	shelf  shelf
 	macs   sync.Pool // of hash.Hash with the key
@@ -86,7 +89,7 @@ type tableKey struct {
 // NewManager starts the manager; Close ends it.
 func NewManager(cfg Config) *Manager {
 	m := &Manager{
-		cfg: cfg, quiet: make(chan struct{}, 1),
+		cfg: cfg, quiet: make(chan struct{}, 1), places: newInFlight(&cfg.Limits),
 		perPrincipal: make(map[string]int),
 		sessions:     make(map[tableKey]*Session),
 		all:          make(map[*Session]struct{}),
@@ -136,7 +139,11 @@ func (m *Manager) newSession(b *Backend, principal string, t session.Transport) 
 // after Register only. The reader gets the server's answer.
 func (m *Manager) Open(b *Backend, principal string, takes Takes, init upstream.Request) (*Session, *Reader, error) {
 	s := m.newSession(b, principal, session.Streamable)
+	if err := m.places.take(principal, 1); err != nil {
+		return nil, nil, err
+	}
 	if err := m.reserve(s); err != nil {
+		m.places.give(principal)
 		return nil, nil, err
 	}
 	s.mu.Lock()
@@ -203,6 +210,10 @@ func (s *Session) Initialize(init upstream.Request) error {
 	if s.m.Draining() {
 		s.mu.Unlock()
 		return ErrDraining
+	}
+	if err := s.m.places.take(s.principal, 1); err != nil {
+		s.mu.Unlock()
+		return err
 	}
 	s.touchLocked()
 	s.who = init.Principal

@@ -126,6 +126,9 @@ func (r *rig) empty() {
 	if n := m.calls.Load(); n != 0 {
 		r.t.Errorf("left: %d calls", n)
 	}
+	if n, of := m.places.used.Load(), len(m.places.of); n != 0 || of != 0 {
+		r.t.Errorf("left: %d places in flight, of %d principals", n, of)
+	}
 	if n := m.cfg.Metrics.logged.Load(); n != 0 {
 		r.t.Errorf("left: %d bytes in logs", n)
 	}

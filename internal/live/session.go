@@ -56,6 +56,9 @@ func (s *Session) ID() string { return s.id }
 // Hash is the form of the session id that may be logged.
 func (s *Session) Hash() string { return session.ShortHash(s.id) }
 
+// Server is the name of its server.
+func (s *Session) Server() string { return s.backend.Name }
+
 // Revision is what the server negotiated; empty before that.
 func (s *Session) Revision() mcp.Revision {
 	s.mu.Lock()
@@ -128,6 +131,8 @@ func (s *Session) ReplyOnOwn(data []byte) error {
 	return nil
 }
 
+// mayCallLocked takes the places of n calls, which enterLocked fills: nothing in
+// between can fail.
 func (s *Session) mayCallLocked(n int) error {
 	switch {
 	case s.ended:
@@ -138,6 +143,9 @@ func (s *Session) mayCallLocked(n int) error {
 		return ErrDraining
 	case s.calls+n > s.m.cfg.MaxCalls:
 		return ErrCalls
+	}
+	if err := s.m.places.take(s.principal, n); err != nil {
+		return err
 	}
 	s.touchLocked()
 	return nil
@@ -150,6 +158,7 @@ func (s *Session) newStreamLocked(takes Takes) *Stream {
 	return st
 }
 
+// enterLocked makes the sink of a call whose place in flight is taken.
 func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	sink := newCallSink(st, req)
 	st.sinks = append(st.sinks, sink)

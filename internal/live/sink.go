@@ -26,6 +26,7 @@ type callSink struct {
 	call    upstream.Call // nil until Start returned
 	replied bool
 	failed  bool // by an error; kept for the audit log only
+	given   bool // its place in flight is free again
 	over    bool
 	doomed  error // cancel as soon as call is known
 }
@@ -60,6 +61,7 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 		if c.audited != nil {
 			_, c.failed = wire.Lookup(f.Data, "error")
 		}
+		c.giveLocked()
 		if c.method == mcp.Initialize {
 			s.answeredLocked(f.Data)
 		}
@@ -76,6 +78,15 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 		}
 	}
 	return upstream.Taken, c.st.appendInLocked(f.Data, f.Buffer, kindOf(&f))
+}
+
+// giveLocked gives the call's place in flight back, once.
+func (c *callSink) giveLocked() {
+	if c.given {
+		return
+	}
+	c.given = true
+	c.st.s.m.places.give(c.st.s.principal)
 }
 
 // delivered does what an event may have made necessary, after the mutex was
@@ -140,6 +151,7 @@ func (c *callSink) End(reason error) {
 func (s *Session) closeCallLocked(c *callSink) {
 	st := c.st
 	c.over = true
+	c.giveLocked()
 	st.sinks = slices.DeleteFunc(st.sinks, func(o *callSink) bool { return o == c })
 	s.calls--
 	s.usedLocked()
