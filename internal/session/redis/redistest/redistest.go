@@ -33,8 +33,8 @@ type Server struct {
 }
 
 // Start runs a server that keeps nothing on disk, with more arguments as of
-// "redis-server --help" (as "--requirepass", "x"). The test fails without a
-// redis-server in PATH.
+// "redis-server --help" (as "--requirepass", "x"). Without a redis-server
+// in PATH the test is skipped, or fails where CI is set.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, freePort(t), append([]string{"--dir", t.TempDir(), "--save", "", "--appendonly", "no"}, args...))
@@ -57,7 +57,10 @@ func StartSentinel(t testing.TB, master *Server) *Server {
 func start(t testing.TB, port string, args []string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatalf("this test needs redis-server (7.0 or later) in PATH: %v", err)
+		if os.Getenv("CI") != "" {
+			t.Fatalf("this test needs redis-server (7.0 or later) in PATH: %v", err)
+		}
+		t.Skip("no redis-server in PATH (7.0 or later): install it to run this test")
 	}
 	s := &Server{
 		Addr: net.JoinHostPort("127.0.0.1", port),
