@@ -11,7 +11,7 @@ TESTARGS  ?=
 E2E_NPM   := e2e/npm/node_modules/.package-lock.json
 BENCH_NPM := bench/npm/node_modules/.package-lock.json
 
-.PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance clean
+.PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance chaos clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/signalbox ./cmd/signalbox
@@ -60,6 +60,10 @@ mutants:
 
 conformance: $(E2E_NPM)
 	cd e2e && go test -count=1 -v -run '^TestConformance' .
+
+# Replicas under load while parts of them fail, for a minute and more; needs redis-server and nginx.
+chaos:
+	cd e2e && SIGNALBOX_E2E_CHAOS=long go test -count=1 -v -run '^(TestChaos|TestRedisIsAway|TestHomeIsKilled|TestRollingRestart|TestWarmRequests)' .
 
 clean:
 	rm -rf bin e2e/npm/node_modules bench/npm/node_modules

@@ -88,16 +88,26 @@ func (n *Node) send(out *http.Request, p *pool, sent *outBody) (*http.Response, 
 		if err == nil {
 			return res, nil
 		}
-		var reset http2.StreamError
 		switch {
 		case sent.failed() != nil:
 			return nil, sent.failed()
-		case errors.As(err, &reset) && reset.Code == http2.ErrCodeRefusedStream:
-			return nil, fmt.Errorf("%w: %w", ErrPeer, err) // RFC 9113, section 8.7: not processed
+		case notProcessed(err):
+			return nil, fmt.Errorf("%w: %w", ErrPeer, err)
 		case sent.headers.Load():
 			return nil, &LostError{Cause: err}
 		case again || !sent.reopen():
 			return nil, fmt.Errorf("%w: %w", ErrPeer, err)
 		}
 	}
+}
+
+// goneAway is what the transport says, by an error of its own, of a request that
+// came after the last one which a peer that leaves has taken.
+const goneAway = "http2: Transport received Server's graceful shutdown GOAWAY"
+
+// notProcessed tells whether the peer has said that it did nothing with the
+// request (RFC 9113, section 8.7).
+func notProcessed(err error) bool {
+	var reset http2.StreamError
+	return errors.As(err, &reset) && reset.Code == http2.ErrCodeRefusedStream || err.Error() == goneAway
 }

@@ -97,10 +97,12 @@ func homeError(err error) error {
 	case errors.Is(err, cluster.ErrLost):
 		return errHomeLost
 	case errors.Is(err, cluster.ErrPeer), errors.Is(err, cluster.ErrLoop):
-		return busy(http.StatusServiceUnavailable, "replica_unavailable", err, 1)
+		return busy(http.StatusServiceUnavailable, "replica_unavailable", errHomeAway, 1) // addresses of peers are nobody's business
 	}
 	return err
 }
+
+var errHomeAway = errors.New("the replica that has the session cannot be reached just now")
 
 var errHomeLost = upstream.Errorf(mcp.CodeServer, "replica_lost", "the replica that has the session broke off; outcome unknown: the request may have run")
 

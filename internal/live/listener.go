@@ -19,7 +19,7 @@ func (s *Session) listen() (*Reader, error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
-		return nil, ErrNotFound
+		return nil, s.over()
 	case s.m.Draining():
 		return nil, ErrDraining
 	}
@@ -45,7 +45,7 @@ func (s *Session) resume(lastEventID string) (*Reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return nil, ErrNotFound
+		return nil, s.over()
 	}
 	st := s.streams[n]
 	if n == 0 {

@@ -123,7 +123,7 @@ func (s *Session) ReplyOnOwn(data []byte) error {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
-		return ErrNotFound
+		return s.over()
 	}
 	cut := s.own.appendLocked(data, reply)
 	s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Session) ReplyOnOwn(data []byte) error {
 func (s *Session) mayCallLocked(n int) error {
 	switch {
 	case s.ended:
-		return ErrNotFound
+		return s.over()
 	case s.conn == nil:
 		return ErrNotStarted
 	case s.m.Draining():
@@ -212,7 +212,7 @@ func (s *Session) Send(req upstream.Request) error {
 	s.mu.Unlock()
 	switch {
 	case ended:
-		return ErrNotFound
+		return s.over()
 	case conn == nil:
 		return ErrNotStarted
 	}

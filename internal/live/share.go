@@ -112,6 +112,9 @@ func (m *Manager) attach(b *Backend, rec *session.Record) (*Session, error) {
 	}
 	m.mu.Unlock()
 	if first != nil || err != nil {
+		s.mu.Lock()
+		s.ended = true // this Session, which nobody has seen; the end of its conn is not that of the record
+		s.mu.Unlock()
 		conn.(upstream.Movable).Detach(upstream.ErrClosed)
 		return first, err
 	}
@@ -149,7 +152,7 @@ func (s *Session) follow(rec *session.Record) {
 	conn, news := s.conn, s.version != rec.Version
 	s.listener, s.version = rec.Listener, rec.Version
 	s.mu.Unlock()
-	if c, ok := conn.(upstream.Movable); ok && news {
+	if c, ok := conn.(upstream.Movable); ok && news && s.transport != legacy {
 		c.Adopt(stateOf(rec))
 	}
 }
@@ -157,12 +160,22 @@ func (s *Session) follow(rec *session.Record) {
 // leave drops what is here of a session, which lives on or is ended elsewhere.
 func (s *Session) leave(reason error) { s.endAs(reason, true) }
 
-// changed writes what has changed of the state, in the background.
+// over is the error for a session that has ended here: of several replicas one
+// that is shutting down cannot tell whether the session lives on at another.
+func (s *Session) over() error {
+	if s.m.cfg.Replica != "" && s.m.Draining() {
+		return ErrDraining
+	}
+	return ErrNotFound
+}
+
+// changed writes what has changed of the state, in the background. That of a
+// session of HTTP+SSE, whose stream ties it to its home, is in no record.
 func (s *Session) changed(change func(*upstream.State)) {
 	s.mu.Lock()
 	known := s.registered && !s.ended
 	s.mu.Unlock()
-	if !known || s.m.cfg.Replica == "" {
+	if !known || s.m.cfg.Replica == "" || s.transport == legacy {
 		return
 	}
 	s.m.chores.update(session.Key{Server: s.backend.Name, ID: s.id}, func(rec *session.Record) error {
@@ -181,7 +194,7 @@ func (e eventsSink) Renewed(lost, now upstream.State) (upstream.State, error) {
 	s.mu.Lock()
 	known := s.registered
 	s.mu.Unlock()
-	if s.m.cfg.Replica == "" || !known {
+	if s.m.cfg.Replica == "" || !known || s.transport == legacy {
 		return now, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
@@ -250,6 +263,9 @@ func (m *Manager) Local(b *Backend, t session.Transport, id, principal string) (
 	defer m.mu.Unlock()
 	if s := m.sessions[tableKey{t, b.Name, id}]; s != nil && s.principal == principal {
 		return s, nil
+	}
+	if m.Draining() {
+		return nil, ErrDraining // what is no longer here may live on elsewhere
 	}
 	return nil, ErrNotFound
 }

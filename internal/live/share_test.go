@@ -107,6 +107,35 @@ func TestMovableSessionIsServedByEveryReplica(t *testing.T) {
 	})
 }
 
+// A session of HTTP+SSE has a home, whatever its server tells of its state.
+func TestLegacySessionStaysAtHome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		a, b := all[0], all[1]
+		s, _, err := a.m.OpenLegacy(t.Context(), a.b, "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Initialize(request(1, "initialize")); err != nil {
+			t.Fatal(err)
+		}
+		now := a.srv.last().State()
+		keeper := eventsSink{s, nil}
+		keeper.Changed(func(st *upstream.State) { *st = now })
+		synctest.Wait()
+		if rec, err := a.record(s.ID()); err != nil || rec.Home != "a" || rec.Upstream != "" {
+			t.Errorf("record: home %q, address %q, %v", rec.Home, rec.Upstream, err)
+		}
+		var e *Elsewhere
+		if _, err := b.m.Find(t.Context(), b.b, session.LegacySSE, s.ID(), "p"); !errors.As(err, &e) || e.Home != "a" {
+			t.Errorf("found at another replica: %v", err)
+		}
+		if st, err := keeper.Renewed(upstream.State{Address: "lost"}, now); err != nil || st.Address != now.Address {
+			t.Errorf("renewed: %+v, %v", st, err)
+		}
+	})
+}
+
 func TestSweepEndsWhatWasEndedElsewhere(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -390,5 +419,50 @@ func TestEventIDsNameTheReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		again.Close()
+	})
+}
+
+// A request that found its session just before the replica let go of it is told to
+// come again, and not that the session is over.
+func TestMovableSessionIsNotLostByDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		s := all[0].begin()
+		all[0].m.Drain(t.Context())
+		all[0].m.Close()
+		if _, err := s.Call(TakesJSON, []upstream.Request{request(1, "tools/call")}); err != ErrDraining {
+			t.Errorf("call: %v", err)
+		}
+		if err := s.Send(request(0, "notifications/progress")); err != ErrDraining {
+			t.Errorf("notification: %v", err)
+		}
+		if _, err := s.Listen(); err != ErrDraining {
+			t.Errorf("listen: %v", err)
+		}
+		if _, err := all[0].m.Local(all[0].b, session.Streamable, s.ID(), "p"); err != ErrDraining {
+			t.Errorf("what another replica asks for: %v", err)
+		}
+		if _, err := all[1].find(s.ID(), "p"); err != nil {
+			t.Errorf("at the other replica: %v", err)
+		}
+	})
+}
+
+// A Session that is made of a record and then not needed leaves the record alone.
+func TestAttachInVainKeepsTheRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		s, b := all[0].begin(), all[1]
+		b.m.Drain(t.Context())
+		if _, err := b.find(s.ID(), "p"); err != ErrDraining {
+			t.Errorf("at a replica that drains: %v", err)
+		}
+		synctest.Wait()
+		if _, err := all[0].record(s.ID()); err != nil {
+			t.Errorf("record: %v", err)
+		}
+		if !b.srv.last().detached {
+			t.Error("the connection in vain was not let go")
+		}
 	})
 }
