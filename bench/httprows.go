@@ -39,6 +39,9 @@ func httpRows(t targets) []row {
 		r.atLeast, r.beyond = 1.1, "nginx"
 		rows = append(rows, r)
 	}
+	m := throughput(load.Plan{Sessions: 16, Bytes: 200})
+	rows = append(rows, row{key: "http-redis", title: "sessions in Redis against sessions in memory, JSON replies, 200 B, 16 sessions", unit: "req/s",
+		compare: times, http: true, atLeast: 0.95, base: of(t.remote, m), own: of(t.remoteRedis, m)})
 	return append(rows, added...)
 }
 

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/bench/internal/load"
@@ -25,6 +27,28 @@ type lab struct {
 	say     io.Writer
 	started int
 	ports   []int // handed out
+
+	redis     *proc.Process // nil: not needed, or not there
+	redisAddr string
+}
+
+// startRedis starts the one Redis that targets may keep sessions in.
+func (l *lab) startRedis() error {
+	port, err := l.freePort()
+	if err != nil {
+		return err
+	}
+	l.redisAddr = loopback(port)
+	l.redis, err = proc.Start([]string{"redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", l.dir},
+		filepath.Join(l.dir, "redis.log"))
+	return err
+}
+
+// close ends what outlives a measurement.
+func (l *lab) close() {
+	if l.redis != nil {
+		l.redis.Stop(5 * time.Second)
+	}
 }
 
 // running is a started target.
@@ -45,7 +69,12 @@ func (l *lab) prepare(ctx context.Context, rows []row) error {
 			return slices.ContainsFunc(r.series(), func(s *series) bool { return s.target != nil && f(s.target) })
 		})
 	}
-	if l.opts.binary == "" && uses(func(t *target) bool { return t.name == "signalbox" }) {
+	if _, err := exec.LookPath("redis-server"); err == nil && uses(func(t *target) bool { return t.needs == "redis-server" }) {
+		if err := l.startRedis(); err != nil {
+			return err
+		}
+	}
+	if l.opts.binary == "" && uses(func(t *target) bool { return strings.HasPrefix(t.name, "signalbox") }) {
 		if err := l.build(ctx, "..", "./cmd/signalbox"); err != nil {
 			return err
 		}

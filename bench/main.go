@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 		return err
 	}
 	l := &lab{opts: opts, dir: dir, say: say}
+	defer l.close()
 	if opts.keep {
 		fmt.Fprintln(say, "programs and logs stay in", dir)
 	} else {

@@ -47,6 +47,7 @@ type targets struct {
 	superStateful, superDefault, mcpProxy *target
 
 	remote, reverseProxy, nginx, nginxStream *target // before an HTTP server
+	remoteRedis                              *target // with its sessions in Redis
 }
 
 func newTargets() targets {
@@ -55,6 +56,10 @@ func newTargets() targets {
 	}}
 	remote := signalbox(func(_ *lab, at place) []string { return []string{"http://" + at.behind + "/mcp"} })
 	remote.behind = direct
+	remoteRedis := signalbox(func(l *lab, at place) []string {
+		return []string{"--store", "redis://" + l.redisAddr + "/0", "http://" + at.behind + "/mcp"}
+	})
+	remoteRedis.name, remoteRedis.needs, remoteRedis.behind = "signalbox, Redis", "redis-server", direct
 	return targets{
 		direct:     direct,
 		shared:     signalbox(stdioServer("shared")),
@@ -69,7 +74,7 @@ func newTargets() targets {
 		mcpProxy: &target{name: "mcp-proxy", npm: true, mcp: "/mcp", sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
 			return []string{l.npm("mcp-proxy"), "--port", strconv.Itoa(at.port), "--", l.bin("echoserver")}, nil
 		}},
-		remote: remote,
+		remote: remote, remoteRedis: remoteRedis,
 		reverseProxy: &target{name: "ReverseProxy", mcp: "/mcp", behind: direct, argv: func(l *lab, at place) ([]string, error) {
 			return []string{l.bin("reverseproxy"), "-listen", at.listen(), "-to", "http://" + at.behind}, nil
 		}},

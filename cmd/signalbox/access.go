@@ -141,14 +141,17 @@ func withClaimHeaders(claims map[string]string, req upstream.Request) http.Heade
 	return h
 }
 
-// withClaimEnv is the program with variables from claims. One that the token
-// does not say is empty, whatever else would set it.
-func withClaimEnv(program child.Spec, claims map[string]string, init upstream.Request) child.Spec {
-	if len(claims) == 0 {
+// withClientEnv is the program with variables from claims and headers of the
+// client. One that the client does not say is empty, whatever else would set it.
+func withClientEnv(program child.Spec, s spec, init upstream.Request) child.Spec {
+	if len(s.ClaimEnv)+len(s.HeaderEnv) == 0 {
 		return program
 	}
-	set := make(map[string]string, len(claims))
-	for name, of := range claims {
+	set := make(map[string]string)
+	for name, of := range s.HeaderEnv {
+		set[name] = init.Header.Get(of)
+	}
+	for name, of := range s.ClaimEnv {
 		set[name] = strings.ReplaceAll(claim(init, of), "\x00", "")
 	}
 	var pass []string // all that it has

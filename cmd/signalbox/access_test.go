@@ -168,7 +168,7 @@ mcpServers:
     url: `+host.URL+`/mcp
     client-credentials: {token-url: `+host.URL+`/token, client-id: signalbox, client-secret: "${CRM_SECRET}", audience: "urn:crm"}
     claim-headers: {X-User: email}
-  near: {SELF, claim-env: {USER_EMAIL: email}}
+  near: {SELF, claim-env: {USER_EMAIL: email}, header-env: {LIKES: Accept, LACKS: X-Nothing}}
 `)
 	_, base := serveFile(t, path)
 	token := issuer.Token(map[string]any{"email": "ada@example.org"})
@@ -195,7 +195,7 @@ mcpServers:
 
 	url = base + "/servers/near/mcp"
 	_, env, _ := bearer(t, url, openAs(t, url, token), token, `{"jsonrpc":"2.0","id":1,"method":"env"}`)
-	if !strings.Contains(env, `USER_EMAIL=ada@example.org`) || !strings.Contains(env, childMode+"=1") || strings.Contains(env, "s3cret") {
+	if !strings.Contains(env, `USER_EMAIL=ada@example.org`) || !strings.Contains(env, childMode+"=1") || !strings.Contains(env, `LIKES=application/json\n`) || !strings.Contains(env, `LACKS=\n`) || strings.Contains(env, "s3cret") {
 		t.Errorf("the server's environment is %s", env)
 	}
 }

@@ -165,8 +165,8 @@ func (c *serveCmd) checkIdentity(specs []spec) error {
 		switch {
 		case personal && !c.authorized():
 			return fmt.Errorf("mcpServers.%s: access, claim-headers and claim-env tell clients apart, which needs authorization; set auth", s.Name)
-		case len(s.ClaimEnv) > 0 && s.Isolation == "shared":
-			return fmt.Errorf("mcpServers.%s: claim-env is for a process of one session, and this one is shared", s.Name)
+		case len(s.ClaimEnv)+len(s.HeaderEnv) > 0 && s.Isolation == "shared":
+			return fmt.Errorf("mcpServers.%s: claim-env and header-env are for a process of one session, and this one is shared", s.Name)
 		case s.Credentials != nil && s.header.Get("Authorization") != "":
 			return fmt.Errorf("mcpServers.%s: client-credentials and the header Authorization contradict each other", s.Name)
 		}

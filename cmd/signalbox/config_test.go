@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -153,9 +152,7 @@ mcpServers:
 	}
 
 	configFile(t, dir, `mcpServers: {lone: {SELF}}`)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	hangUp(t)
 	r.await(`configuration reloaded"?[^\n]*servers"?[:=]1`)
 	alive()
 	openAt(t, base+"/mcp")

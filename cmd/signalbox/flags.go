@@ -109,8 +109,8 @@ func (c *serveCmd) servers() ([]spec, error) {
 	case len(c.Command) > 0 && c.file != nil:
 		return nil, errors.New("--config and a command or URL contradict each other; add the server to the file")
 	case c.file != nil:
-		if len(c.Env)+len(c.PassEnv)+len(c.Header)+len(c.ForwardHeader) > 0 || c.Cwd != "" || c.OnLost != "end" {
-			return nil, errors.New("--env, --pass-env, --cwd, --header, --forward-header and --on-lost are for a server on the command line; in a file they stand in its entry")
+		if len(c.Env)+len(c.PassEnv)+len(c.Header)+len(c.HeaderFile)+len(c.ForwardHeader) > 0 || c.Cwd != "" || c.OnLost != "end" {
+			return nil, errors.New("--env, --pass-env, --cwd, --header, --header-file, --forward-header and --on-lost are for a server on the command line; in a file they stand in its entry")
 		}
 		return c.fromFile(c.file)
 	}

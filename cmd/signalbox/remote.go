@@ -19,6 +19,7 @@ import (
 // remoteFlags say how an HTTP server is reached.
 type remoteFlags struct {
 	Header        []string `sep:"none" placeholder:"K: V" help:"Header for an HTTP server; $${ENV} expands; repeatable."`
+	HeaderFile    []string `type:"path" placeholder:"FILE" help:"File with headers for an HTTP server, one in a line; repeatable."`
 	ForwardHeader []string `placeholder:"NAME" help:"Header of the client's request to pass on to an HTTP server; repeatable."`
 }
 
@@ -63,24 +64,28 @@ func serverURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// headers reads --header, and checks --forward-header. Errors do not repeat
+// headers reads --header and --header-file, and checks --forward-header. Errors do not repeat
 // values.
 func (f *remoteFlags) headers() (http.Header, error) {
 	h := make(http.Header)
 	for _, kv := range f.Header {
-		name, value, ok := strings.Cut(kv, ":")
-		name = strings.TrimSpace(name)
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--header: write \"Name: value\"")
+		if err := addHeader(h, "--header", kv); err != nil {
+			return nil, err
 		}
-		value, err := config.Expand(strings.TrimSpace(value), os.LookupEnv)
+	}
+	for _, path := range f.HeaderFile {
+		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("--header %s: %w", name, err)
+			return nil, fmt.Errorf("--header-file: %w", err)
 		}
-		if wrong := config.CheckHeader(name, value); wrong != "" {
-			return nil, fmt.Errorf("--header %s: %s", name, wrong)
+		for i, line := range strings.Split(string(text), "\n") {
+			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+				continue
+			}
+			if err := addHeader(h, fmt.Sprintf("--header-file %s:%d", path, i+1), line); err != nil {
+				return nil, err
+			}
 		}
-		h.Add(name, value)
 	}
 	for _, name := range f.ForwardHeader {
 		if wrong := config.CheckHeader(name, ""); wrong != "" {
@@ -88,6 +93,24 @@ func (f *remoteFlags) headers() (http.Header, error) {
 		}
 	}
 	return h, nil
+}
+
+// addHeader adds "Name: value"; from says in errors where that stands.
+func addHeader(h http.Header, from, kv string) error {
+	name, value, ok := strings.Cut(kv, ":")
+	name = strings.TrimSpace(name)
+	if !ok || name == "" {
+		return fmt.Errorf("%s: write \"Name: value\"", from)
+	}
+	value, err := config.Expand(strings.TrimSpace(value), os.LookupEnv)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", from, name, err)
+	}
+	if wrong := config.CheckHeader(name, value); wrong != "" {
+		return fmt.Errorf("%s %s: %s", from, name, wrong)
+	}
+	h.Add(name, value)
+	return nil
 }
 
 // newRemote makes the server behind a URL, whichever transport it turns out to

@@ -105,7 +105,7 @@ func (a *app) processConfig(s spec) process.Config {
 	return process.Config{
 		Name: s.Name, Shared: s.Isolation == "shared",
 		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {
-			return a.supervisor.Start(withClaimEnv(program, s.ClaimEnv, init), h)
+			return a.supervisor.Start(withClientEnv(program, s, init), h)
 		},
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit,
 		MaxMessage: int(s.limits.MaxMessage), ShowStderr: a.showStderr, Version: versionText(), Buffers: &a.buffers,

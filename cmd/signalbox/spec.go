@@ -67,8 +67,8 @@ func (c *serveCmd) lone() (spec, error) {
 		s.OnLost = c.OnLost
 		return s, nil
 	}
-	if len(c.Header)+len(c.ForwardHeader) > 0 || c.OnLost != "end" {
-		return spec{}, errors.New("--header, --forward-header and --on-lost are for HTTP servers; this one is a command")
+	if len(c.Header)+len(c.HeaderFile)+len(c.ForwardHeader) > 0 || c.OnLost != "end" {
+		return spec{}, errors.New("--header, --header-file, --forward-header and --on-lost are for HTTP servers; this one is a command")
 	}
 	s.Name = serverName(c.Command)
 	s.Command, s.Args, s.Cwd, s.PassEnv = c.Command[0], c.Command[1:], c.Cwd, c.PassEnv

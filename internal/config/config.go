@@ -69,6 +69,7 @@ type Server struct {
 	Credentials  *Credentials      // how Signalbox logs in to it; nil: not at all
 	ClaimHeaders map[string]string // headers sent to it, each from a claim of the client's token
 	ClaimEnv     map[string]string // environment of a session's own process, likewise
+	HeaderEnv    map[string]string // the same, each from a header of the client's initialize
 
 	// Limits are by the flag's name: start-timeout, call-timeout, ... Their form
 	// is checked: durations and counts as the flag takes them.

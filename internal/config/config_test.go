@@ -138,7 +138,7 @@ func TestServerKeysAct(t *testing.T) {
 		"pass-env": `"A"`, "cwd": `"d"`, "httpUrl": `"http://h/"`, "headers": `{"A": "b"}`, "endpoints": `"http://h"`,
 		"dns": `"http://h"`, "forward-header": `"A"`, "isolation": `"shared"`, "era": `"modern"`, "on-lost": `"reinitialize"`,
 		"tools": `["t"]`, "disabledTools": `["t"]`, "includeTools": `["t"]`, "access": `[{"keys": "k"}]`,
-		"client-credentials": `{"token-url": "http://h/t", "client-id": "i", "client-secret": "s"}`, "claim-headers": `{"A": "b"}`, "claim-env": `{"A": "b"}`}
+		"client-credentials": `{"token-url": "http://h/t", "client-id": "i", "client-secret": "s"}`, "claim-headers": `{"A": "b"}`, "claim-env": `{"A": "b"}`, "header-env": `{"A": "b"}`}
 	for _, k := range serverKeys {
 		base := `"command": "c"`
 		switch k.Key {

@@ -150,6 +150,7 @@ var serverKeys = []KeyDoc{
 	{Scope: ScopeServer, Key: "client-credentials", Type: typeObject, Meaning: "How Signalbox gets an access token for an HTTP server (OAuth 2, client credentials)."},
 	{Scope: ScopeServer, Key: "claim-headers", Type: typeMap, Meaning: "Headers sent to an HTTP server, each with a claim of the client's token as its value, as {X-User: email}."},
 	{Scope: ScopeServer, Key: "claim-env", Type: typeMap, Meaning: "Variables of a session's own process, each from a claim of the client's token, as {USER_EMAIL: email}."},
+	{Scope: ScopeServer, Key: "header-env", Type: typeMap, Meaning: "Variables of a session's own process, each from a header of the request that began the session, as {API_KEY: X-Crm-Key}."},
 	{Scope: ScopeServer, Key: "timeout", Type: typeTimeout, Meaning: "Is call-timeout; a bare number is seconds."},
 	{Scope: ScopeServer, Key: "call-timeout", Type: typeDuration, Default: "the setting above", Meaning: "For a call without answer and progress."},
 	{Scope: ScopeServer, Key: "call-limit", Type: typeDuration, Default: "the setting above", Meaning: "For one call in all."},

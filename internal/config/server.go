@@ -28,6 +28,7 @@ func (r *reader) server(f field, path string) Server {
 	s.Credentials = v.credentials()
 	s.ClaimHeaders = v.dict("claim-headers", func(name, _ string) string { return CheckHeader(name, "") })
 	s.ClaimEnv = v.dict("claim-env", badVariable)
+	s.HeaderEnv = v.dict("header-env", badVariable)
 	s.Limits = v.limits()
 	if !s.Disabled {
 		v.transport(&s, f, path)

@@ -131,7 +131,7 @@ func (v *values) transport(s *Server, f field, at string) {
 		v.only("a command", []string{"endpoints", "dns", "forward-header", "on-lost", "client-credentials", "claim-headers"}, []string{"headers"})
 		v.commandWarnings(s, at)
 	default:
-		v.only("a URL", []string{"pass-env", "isolation", "claim-env"}, []string{"args", "env", "cwd"})
+		v.only("a URL", []string{"pass-env", "isolation", "claim-env", "header-env"}, []string{"args", "env", "cwd"})
 		if u, err := url.Parse(s.URL); err == nil && s.Type == "" && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
 			v.warn(remote.path, "without a type the server is asked, Streamable HTTP first; write type sse if it speaks HTTP+SSE only")
 		}
