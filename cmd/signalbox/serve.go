@@ -39,6 +39,7 @@ const (
 	flushTime    = 2 * time.Second  // for handlers to write out what they have, at the end
 	bodyBudget   = 256 << 20        // bytes of all bodies that are being read; never less than four of the largest
 	gcSlack      = 16 << 20         // bytes between two garbage collections, at least
+	noticeTime   = 3 * time.Second  // for a balancer to see that this replica is not ready
 	stopTime     = 10 * time.Second // for processes to end, a little over the two graces
 )
 
@@ -229,14 +230,28 @@ func (a *app) serve(ctx context.Context, forget func(), listeners []net.Listener
 // sessions, what handlers still write, processes, the store last.
 func (a *app) stop(server *httpd.Server, adminServer *http.Server) {
 	drain, cancel := context.WithTimeout(context.Background(), a.drain)
+	shut, giveUp := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	if a.shared != nil {
+		// A balancer has a moment to notice; then it finds nobody here and goes to
+		// another replica, before a request is sent.
+		a.live.StartDrain()
+		notice := time.NewTimer(min(noticeTime, a.drain/4))
+		<-notice.C
+		go func() { done <- server.Shutdown(shut) }()
+	}
 	a.live.Drain(drain)
 	cancel()
 	a.live.Close()
-	flush, cancel := context.WithTimeout(context.Background(), flushTime)
-	if server.Shutdown(flush) != nil {
+	if a.shared == nil {
+		go func() { done <- server.Shutdown(shut) }()
+	}
+	flush := time.AfterFunc(flushTime, giveUp)
+	if <-done != nil {
 		_ = server.Close()
 	}
-	cancel()
+	flush.Stop()
+	giveUp()
 	a.close()
 	_ = adminServer.Close()
 }

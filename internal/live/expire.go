@@ -141,10 +141,23 @@ func (m *Manager) callEnded() {
 	}
 }
 
-// Drain refuses new sessions and calls, lets go of streams that carry no call,
-// and waits for the calls in flight until ctx is over. What these need still
-// passes: answers to the server, notifications, streams that are resumed.
+// Drain refuses new sessions, and calls of those that are at home here, lets go
+// of streams that carry no call, and waits for the calls in flight until ctx is
+// over. What these need still passes: answers to the server, notifications,
+// streams that are resumed.
 func (m *Manager) Drain(ctx context.Context) {
+	m.StartDrain()
+	for m.calls.Load() > 0 {
+		select {
+		case <-m.quiet:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// StartDrain is Drain without the wait. Idempotent.
+func (m *Manager) StartDrain() {
 	m.mu.Lock()
 	m.draining.Store(true)
 	sessions := m.listLocked()
@@ -156,13 +169,6 @@ func (m *Manager) Drain(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		s.tellListener()
-	}
-	for m.calls.Load() > 0 {
-		select {
-		case <-m.quiet:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
@@ -182,6 +188,7 @@ func (m *Manager) listLocked() []*Session {
 func (m *Manager) Close() {
 	m.mu.Lock()
 	m.draining.Store(true)
+	m.ended = true
 	sessions := m.listLocked()
 	m.mu.Unlock()
 	for _, s := range sessions {

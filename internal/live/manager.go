@@ -69,6 +69,7 @@ type Manager struct {
 	draining atomic.Bool // set under mu
 
 	mu           sync.Mutex
+	ended        bool           // Close was called
 	slots        int            // sessions, those that are opening counted
 	perPrincipal map[string]int // sessions by principal
 	sessions     map[tableKey]*Session

@@ -139,7 +139,7 @@ func (s *Session) mayCallLocked(n int) error {
 		return s.over()
 	case s.conn == nil:
 		return ErrNotStarted
-	case s.m.Draining():
+	case s.m.Draining() && !s.movableLocked(): // one that is not at home here is served to the end
 		return ErrDraining
 	case s.calls+n > s.m.cfg.MaxCalls:
 		return ErrCalls

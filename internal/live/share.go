@@ -34,7 +34,19 @@ func (s *Session) state() upstream.State {
 }
 
 // movable tells whether other replicas may serve the session too.
-func (s *Session) movable() bool { return s.m.cfg.Replica != "" && s.state().Address != "" }
+func (s *Session) movable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.movableLocked()
+}
+
+func (s *Session) movableLocked() bool {
+	if s.m.cfg.Replica == "" || s.transport == legacy {
+		return false
+	}
+	c, ok := s.conn.(upstream.Movable)
+	return ok && c.State().Address != ""
+}
 
 // putState writes st into a record, and who has the session at home.
 func (m *Manager) putState(rec *session.Record, st upstream.State) {
@@ -131,7 +143,7 @@ func (m *Manager) attach(b *Backend, rec *session.Record) (*Session, error) {
 // enterLocked counts a session that another process has admitted: no limit
 // refuses it.
 func (m *Manager) enterLocked(s *Session) error {
-	if m.draining.Load() {
+	if m.ended {
 		return ErrDraining
 	}
 	if s.backend.retired {

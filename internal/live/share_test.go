@@ -448,14 +448,45 @@ func TestMovableSessionIsNotLostByDraining(t *testing.T) {
 	})
 }
 
+// A replica that drains serves to the end what is not at home there, so that no
+// call is lost before a balancer notices.
+func TestDrainServesWhatCanMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		fixed := replicas(t, true, "c")[0]
+		s, home := all[0].begin(), fixed.begin()
+		for _, m := range []*Manager{all[0].m, all[1].m, fixed.m} {
+			m.StartDrain()
+		}
+		other, err := all[1].find(s.ID(), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*Session{s, other} {
+			r, err := s.Call(TakesJSON, []upstream.Request{request(1, "tools/call")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			s.mu.Lock()
+			conn := s.conn.(*fakeConn)
+			s.mu.Unlock()
+			(<-conn.calls).answer("{}")
+		}
+		if _, err := home.Call(TakesJSON, []upstream.Request{request(1, "tools/call")}); err != ErrDraining {
+			t.Errorf("a call at home: %v", err)
+		}
+	})
+}
+
 // A Session that is made of a record and then not needed leaves the record alone.
 func TestAttachInVainKeepsTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := replicas(t, false, "a", "b")
 		s, b := all[0].begin(), all[1]
-		b.m.Drain(t.Context())
+		b.m.Close()
 		if _, err := b.find(s.ID(), "p"); err != ErrDraining {
-			t.Errorf("at a replica that drains: %v", err)
+			t.Errorf("at a replica that has drained: %v", err)
 		}
 		synctest.Wait()
 		if _, err := all[0].record(s.ID()); err != nil {
