@@ -3,6 +3,7 @@ package child
 import (
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -16,14 +17,36 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits until the process can be reaped, and leaves it a zombie.
+// awaitExit waits until the process can be reaped, and leaves it a zombie. By a
+// pidfd (Linux 5.3) it waits as for a socket; waitid would hold a thread for the
+// whole life of each process.
 func awaitExit(pid int) bool {
+	if fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK); err == nil {
+		f := os.NewFile(uintptr(fd), "pidfd")
+		err := awaitReadable(f)
+		f.Close()
+		if err == nil {
+			return true
+		}
+	}
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return err == nil
 		}
 	}
+}
+
+// awaitReadable waits until f has something to read, which it leaves there.
+func awaitReadable(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return err == nil && n > 0
+	})
 }
 
 // family recognises the descendants of a leader: by their chain of parents while
