@@ -137,15 +137,8 @@ func checkUnbuffered(t *testing.T, s rawclient.Session, messages <-chan rawclien
 // said on it.
 func checkQuiet(t *testing.T, s rawclient.Session, messages <-chan rawclient.Message) {
 	t.Helper()
-	updates := messages
-	if s, ok := s.(*rawclient.Streamable); ok {
-		stream, err := s.Listen(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stream.Close()
-		updates = nextOn(t, stream)
-	}
+	updates, done := ownStream(t, s, messages)
+	defer done()
 	mustCall(t, s, `"quiet"`, "delay", fmt.Sprintf(`{"ms":%d}`, quietFor.Milliseconds()))
 	mustCall(t, s, `"then"`, "notify", `{"method":"notifications/tools/list_changed"}`)
 	if m := receive(t, updates); m.Method != "notifications/tools/list_changed" {

@@ -146,15 +146,8 @@ func elicit(t *testing.T, s rawclient.Session, messages <-chan rawclient.Message
 // subscribe hears of a change on the session's own stream.
 func subscribe(t *testing.T, s rawclient.Session, messages <-chan rawclient.Message) {
 	t.Helper()
-	updates := messages
-	if s, ok := s.(*rawclient.Streamable); ok {
-		stream, err := s.Listen(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stream.Close()
-		updates = nextOn(t, stream)
-	}
+	updates, done := ownStream(t, s, messages)
+	defer done()
 	if m, err := s.Call(t.Context(), "4", "resources/subscribe", `{"uri":"test://a"}`); err != nil || m.Result == nil {
 		t.Fatalf("subscribe: %s, %v", m.Raw, err)
 	}
@@ -162,6 +155,21 @@ func subscribe(t *testing.T, s rawclient.Session, messages <-chan rawclient.Mess
 	if m := receive(t, updates); m.Method != "notifications/resources/updated" || !strings.Contains(string(m.Params), "test://a") {
 		t.Errorf("got %s", m.Raw)
 	}
+}
+
+// ownStream is what the server says of itself: for Streamable HTTP a stream that
+// done closes, for HTTP+SSE the messages that come in any case.
+func ownStream(t *testing.T, s rawclient.Session, messages <-chan rawclient.Message) (updates <-chan rawclient.Message, done func()) {
+	t.Helper()
+	streamable, ok := s.(*rawclient.Streamable)
+	if !ok {
+		return messages, func() {}
+	}
+	stream, err := streamable.Listen(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nextOn(t, stream), func() { stream.Close() }
 }
 
 // nextOn is the next message on a stream that is no progress.

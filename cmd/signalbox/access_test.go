@@ -19,26 +19,11 @@ import (
 // bearer sends a message with a credential.
 func bearer(t *testing.T, url, session, token, body string) (status int, answer string, header http.Header) {
 	t.Helper()
-	req, err := http.NewRequest("POST", url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
+	var headers []string
 	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
+		headers = []string{"Authorization", "Bearer " + token}
 	}
-	if session != "" {
-		req.Header.Set("Mcp-Session-Id", session)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var b strings.Builder
-	_ = res.Write(&b)
-	_, answer, _ = strings.Cut(b.String(), "\r\n\r\n")
+	res, answer := say(t, http.DefaultClient, url, session, body, headers...)
 	return res.StatusCode, answer, res.Header
 }
 

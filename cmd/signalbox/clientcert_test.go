@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -108,33 +107,6 @@ func (a *authority) serveTLS(flags ...string) (r *running, base string) {
 	return r, r.await(`Streamable HTTP  (https://\S+)/mcp`)
 }
 
-// say sends a message and returns status, headers and body.
-func say(t *testing.T, c *http.Client, base, session, body string, headers ...string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequest("POST", base+"/mcp", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if session != "" {
-		req.Header.Set("Mcp-Session-Id", session)
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res, string(text)
-}
-
 const echoCall = `{"jsonrpc":"2.0","id":2,"method":"echo","params":{"v":1}}`
 
 // A client certificate is who its client is, over HTTP/1.1 and HTTP/2.
@@ -143,7 +115,7 @@ func TestClientCertificates(t *testing.T) {
 	_, base := ca.serveTLS()
 	for _, http2 := range []bool{false, true} {
 		alice, bob := ca.client(ca, "alice.example", http2), ca.client(ca, "bob.example", http2)
-		res, text := say(t, alice, base, "", initialize)
+		res, text := say(t, alice, base+"/mcp", "", initialize)
 		session := res.Header.Get("Mcp-Session-Id")
 		if res.StatusCode != 200 || session == "" || (res.ProtoMajor == 2) != http2 {
 			t.Fatalf("initialize: %s %d %s", res.Proto, res.StatusCode, text)
@@ -162,7 +134,7 @@ func TestClientCertificates(t *testing.T) {
 			"a key that is not known":   {alice, []string{"X-API-Key", "x"}, 401},
 			"a header that names alice": {ca.client(nil, "", http2), []string{"X-Forwarded-Client-Cert", "alice.example"}, 401},
 		} {
-			if res, text := say(t, c.client, base, session, echoCall, c.headers...); res.StatusCode != c.want {
+			if res, text := say(t, c.client, base+"/mcp", session, echoCall, c.headers...); res.StatusCode != c.want {
 				t.Errorf("%s: %d %s", name, res.StatusCode, text)
 			}
 		}
@@ -186,10 +158,10 @@ func TestClientCertificateAndKeys(t *testing.T) {
 	key, entry, _ := strings.Cut(out, "\n\n")
 	_, base := ca.serveTLS("--auth-keys", ca.file("keys.yaml", []byte(entry)), "--auth-scope", "read")
 	client := ca.client(ca, "alice.example", false)
-	if res, text := say(t, client, base, "", initialize); res.StatusCode != 403 || !strings.Contains(text, "insufficient_scope") {
+	if res, text := say(t, client, base+"/mcp", "", initialize); res.StatusCode != 403 || !strings.Contains(text, "insufficient_scope") {
 		t.Errorf("a certificate: %d %s", res.StatusCode, text)
 	}
-	if res, text := say(t, client, base, "", initialize, "Authorization", "Bearer "+key); res.StatusCode != 200 {
+	if res, text := say(t, client, base+"/mcp", "", initialize, "Authorization", "Bearer "+key); res.StatusCode != 200 {
 		t.Errorf("a key beside it: %d %s", res.StatusCode, text)
 	}
 }

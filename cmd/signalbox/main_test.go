@@ -170,6 +170,14 @@ func serve(t *testing.T, flags ...string) (r *running, base string) {
 
 func post(t *testing.T, url, session, body string) (status int, answer string, header http.Header) {
 	t.Helper()
+	res, answer := say(t, http.DefaultClient, url, session, body)
+	return res.StatusCode, answer, res.Header
+}
+
+// say sends a message with headers, in pairs of name and value, and returns what
+// came back and its body.
+func say(t *testing.T, c *http.Client, url, session, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
 	req, err := http.NewRequest("POST", url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -179,16 +187,19 @@ func post(t *testing.T, url, session, body string) (status int, answer string, h
 	if session != "" {
 		req.Header.Set("Mcp-Session-Id", session)
 	}
-	res, err := http.DefaultClient.Do(req)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := c.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res.StatusCode, string(b), res.Header
+	return res, string(text)
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
