@@ -101,7 +101,7 @@ func (s *Session) expire() {
 	s.mu.Unlock()
 	switch {
 	case reason == nil:
-	case !errors.Is(reason, errMaxAge) && s.movable():
+	case !errors.Is(reason, errMaxAge) && s.Moves():
 		s.idleHere(reason)
 	default:
 		s.end(reason)

@@ -85,7 +85,9 @@ func (c *fakeConn) hears() string {
 	return fmt.Sprint(c.heard)
 }
 
-// State, Adopt and Detach make it an upstream.Movable.
+// Moves, State, Adopt and Detach make it an upstream.Movable.
+func (c *fakeConn) Moves() bool { return c.State().Address != "" }
+
 func (c *fakeConn) State() upstream.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()

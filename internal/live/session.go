@@ -139,7 +139,7 @@ func (s *Session) mayCallLocked(n int) error {
 		return s.over()
 	case s.conn == nil:
 		return ErrNotStarted
-	case s.m.Draining() && !s.movableLocked(): // one that is not at home here is served to the end
+	case s.m.Draining() && !s.movesLocked(): // one that is not at home here is served to the end
 		return ErrDraining
 	case s.calls+n > s.m.cfg.MaxCalls:
 		return ErrCalls
@@ -264,7 +264,7 @@ func (s *Session) Abandon() {
 // end ends the session once, from any goroutine, and never blocks. At the end
 // of this process a session that others can serve lives on.
 func (s *Session) end(reason error) {
-	s.endAs(reason, errors.Is(reason, upstream.ErrShutdown) && s.movable())
+	s.endAs(reason, errors.Is(reason, upstream.ErrShutdown) && s.Moves())
 }
 
 // endAs ends what is here of the session, and with away nothing else.

@@ -33,19 +33,19 @@ func (s *Session) state() upstream.State {
 	return upstream.State{}
 }
 
-// movable tells whether other replicas may serve the session too.
-func (s *Session) movable() bool {
+// Moves tells whether other replicas may serve the session at the same time.
+func (s *Session) Moves() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.movableLocked()
+	return s.movesLocked()
 }
 
-func (s *Session) movableLocked() bool {
+func (s *Session) movesLocked() bool {
 	if s.m.cfg.Replica == "" || s.transport == legacy {
 		return false
 	}
 	c, ok := s.conn.(upstream.Movable)
-	return ok && c.State().Address != ""
+	return ok && c.Moves()
 }
 
 // putState writes st into a record, and who has the session at home.
@@ -72,7 +72,7 @@ func (m *Manager) findShared(ctx context.Context, b *Backend, t session.Transpor
 	if local != nil && local.principal != principal {
 		return nil, ErrNotFound
 	}
-	if local != nil && !local.movable() {
+	if local != nil && !local.Moves() {
 		return local, nil // it is at home, whatever the store knows by now; see sweep
 	}
 	key := session.Key{Server: b.Name, ID: id}
@@ -226,7 +226,7 @@ func (e eventsSink) Renewed(lost, now upstream.State) (upstream.State, error) {
 // StreamHome is the other replica at which the session's own stream is open; ""
 // if there is none, as far as is known.
 func (s *Session) StreamHome() string {
-	if !s.movable() {
+	if !s.Moves() {
 		return ""
 	}
 	s.mu.Lock()
@@ -240,7 +240,7 @@ func (s *Session) StreamHome() string {
 // tellRecord notes in the record whether the session's own stream is open here.
 func (s *Session) tellRecord(open bool) {
 	me := s.m.cfg.Replica
-	if !s.movable() {
+	if !s.Moves() {
 		return
 	}
 	s.m.chores.update(session.Key{Server: s.backend.Name, ID: s.id}, func(rec *session.Record) error {
@@ -265,9 +265,6 @@ func (s *Session) HasCall(id []byte) bool {
 	}
 	return false
 }
-
-// Moves tells whether other replicas may serve the session at the same time.
-func (s *Session) Moves() bool { return s.movable() }
 
 // Local is Find for what this process has of a session already, whoever's it is.
 func (m *Manager) Local(b *Backend, t session.Transport, id, principal string) (*Session, error) {

@@ -36,6 +36,7 @@ func (l listener) Listen(on bool) { *l.on = on }
 
 type movable struct{}
 
+func (movable) Moves() bool           { return false }
 func (movable) State() upstream.State { return upstream.State{Session: "s"} }
 func (movable) Adopt(upstream.State)  {}
 func (movable) Detach(error)          {}

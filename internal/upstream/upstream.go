@@ -130,6 +130,8 @@ type Listener interface{ Listen(on bool) }
 // Movable is a Conn that other processes can serve at the same time, by its
 // State, once that has an Address. All methods may be called at any time.
 type Movable interface {
+	// Moves tells whether State has an Address. It is asked for each message.
+	Moves() bool
 	State() State
 	// Adopt says that another process has changed the session's State.
 	Adopt(State)

@@ -62,7 +62,7 @@ func TestPinned(t *testing.T) {
 		for _, c := range clients {
 			home := c.home()
 			perHome[home]++
-			if st := c.conn.(upstream.Movable).State(); st.Address != "http://"+home || st.Session != "sess-"+home {
+			if st := c.conn.(upstream.Movable).State(); st.Address != "http://"+home || st.Session != "sess-"+home || !c.conn.(upstream.Movable).Moves() {
 				t.Errorf("state %+v at %s", st, home)
 			}
 			for range 20 {

@@ -113,9 +113,11 @@ func (c *conn) stateAt(t target) upstream.State {
 	return c.stateLocked(t)
 }
 
+func (c *conn) movesLocked(t target) bool { return t.addr != nil && c.opened && c.via == nil }
+
 func (c *conn) stateLocked(t target) upstream.State {
 	st := upstream.State{Session: t.session, Revision: t.revision, Initialize: c.init, LogLevel: c.replay.LogLevel, Subscriptions: slices.Clone(c.replay.Subscriptions)}
-	if t.addr != nil && c.opened && c.via == nil {
+	if c.movesLocked(t) {
 		st.Address = t.addr.key
 	}
 	return st

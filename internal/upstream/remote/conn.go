@@ -167,6 +167,13 @@ func idKey(tok []byte) string {
 	return "n" + string(tok)
 }
 
+// Moves tells whether there is an address that answered initialize.
+func (c *conn) Moves() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.movesLocked(c.at)
+}
+
 // State is what the record keeps.
 func (c *conn) State() upstream.State {
 	c.mu.Lock()
