@@ -39,12 +39,18 @@ func TestExitBeforeInitializeIsAnswered(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		w.starts(func(p *fakeProcess) error {
 			p.tail = "boom"
-			p.react = func(p *fakeProcess, _ string) { p.exits(child.ExitInfo{Code: 3}) }
+			// After the early call, which is made without a pause.
+			p.react = func(p *fakeProcess, _ string) {
+				p.do(func() {
+					time.Sleep(time.Second)
+					p.exits(child.ExitInfo{Code: 3})
+				})
+			}
 			return nil
 		})
 		c := w.open()
 		_, early := c.call("1", "m", "{}")
-		synctest.Wait()
+		time.Sleep(2 * time.Second)
 		want := "start_failed: server process exited (code 3) before it answered initialize; its last output: boom"
 		demand(t, c.init, want)
 		demand(t, early, want)
