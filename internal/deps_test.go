@@ -19,15 +19,16 @@ var layers = [][]string{
 	{"internal/buf", "internal/gcpace"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
 	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
-	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
-	{"internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
+	{"internal/bridge/state", "internal/bridge/header"},
+	{"internal/bridge/park", "internal/bridge/dialog", "internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
+	{"internal/bridge", "internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},
 	{"internal/mutants"},
 }
 
 // noJSON are the packages of the message path, which carry bytes: nothing there
 // may decode and encode what it only carries.
-var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/httpd", "internal/stdio"}
+var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/httpd", "internal/stdio", "internal/bridge", "internal/bridge/state", "internal/bridge/header", "internal/bridge/park", "internal/bridge/dialog"}
 
 type pkg struct {
 	ImportPath string

@@ -68,14 +68,28 @@ func (r *recorder) until(t testing.TB, what string, cond func() bool) {
 
 func (r *recorder) awaitLine(t testing.TB, i int) []byte {
 	t.Helper()
-	r.until(t, "a line", func() bool { return len(r.lines) > i })
-	return r.lines[i]
+	var line []byte
+	r.until(t, "a line", func() bool {
+		if len(r.lines) <= i {
+			return false
+		}
+		line = r.lines[i]
+		return true
+	})
+	return line
 }
 
 func (r *recorder) awaitExit(t testing.TB) ExitInfo {
 	t.Helper()
-	r.until(t, "the exit", func() bool { return len(r.exits) > 0 })
-	return r.exits[0]
+	var info ExitInfo
+	r.until(t, "the exit", func() bool {
+		if len(r.exits) == 0 {
+			return false
+		}
+		info = r.exits[0]
+		return true
+	})
+	return info
 }
 
 // syncBuffer collects a log.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 )
 
 // The functions of this file walk over what Parse has found valid, and only that:
@@ -104,4 +105,43 @@ func walkString(raw []byte, i uint32) uint32 {
 			return i + 1
 		}
 	}
+}
+
+// Members yields the members of the object at i: the token of the name, and the
+// value.
+func Members(raw []byte, i uint32) iter.Seq2[Span, Span] {
+	return func(yield func(name, value Span) bool) {
+		for i := SkipSpace(raw, i+1); raw[i] != '}'; {
+			name := Span{Start: i, End: walkString(raw, i)}
+			value := Span{Start: SkipSpace(raw, SkipSpace(raw, name.End)+1)} // after the colon
+			value.End = SkipValue(raw, value.Start)
+			if !yield(name, value) {
+				return
+			}
+			i = Next(raw, value.End)
+		}
+	}
+}
+
+// Elements yields the elements of the array at i.
+func Elements(raw []byte, i uint32) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		for i := SkipSpace(raw, i+1); raw[i] != ']'; {
+			value := Span{Start: i, End: SkipValue(raw, i)}
+			if !yield(value) {
+				return
+			}
+			i = Next(raw, value.End)
+		}
+	}
+}
+
+// Insert is the edit that puts members, written like `"a":1,"b":2`, in front of
+// those that the object at i has.
+func Insert(raw []byte, i uint32, members string) Edit {
+	at := i + 1
+	if raw[SkipSpace(raw, at)] != '}' {
+		members += ","
+	}
+	return Edit{Span: Span{Start: at, End: at}, New: []byte(members)}
 }
