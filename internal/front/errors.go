@@ -154,14 +154,12 @@ func methodNotAllowed(allow string) *refusal {
 	return e
 }
 
-// unsupportedVersion lists what is spoken here, so that a client can tell the
-// era by it.
+// unsupportedVersion refuses a version with the list of those that are spoken here.
 func unsupportedVersion(requested string) *refusal {
-	e := refuse(http.StatusBadRequest, mcp.CodeUnsupportedVersion, "unsupported_version", "protocol version %q is not supported here", cut(requested))
-	list := append([]byte(`,"supported":`), mcp.SupportedVersions...)
-	list = append(list, `,"requested":`...)
-	e.data = string(wire.AppendQuote(list, cut(requested)))
-	return e
+	e := upstream.UnsupportedVersion(requested)
+	r := refuse(http.StatusBadRequest, e.Code, e.Reason, "%s", e.Message)
+	r.data = e.Data
+	return r
 }
 
 func cut(s string) string {

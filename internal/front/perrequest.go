@@ -88,38 +88,24 @@ func (f *Front) askElsewhere(x *exchange, home string, body []byte) {
 	}
 }
 
-// checkPerRequest checks what every request of the era must say of itself.
+// checkPerRequest checks what every request of the era must say of itself, in its
+// headers and in its body.
 func checkPerRequest(req *upstream.Request) error {
 	m := &req.Msg
-	if req.Method == mcp.Other && len(m.MethodName()) == 0 {
-		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "method", "the method is empty")
-	}
-	version, isText := wire.Unquote(m.Bytes(m.P.MetaVersion))
-	if !isText {
-		return refuse(http.StatusBadRequest, mcp.CodeInvalidParams, "meta", "params._meta must hold %s as a string", mcp.MetaVersion)
-	}
-	if named := req.Header.Get(mcp.HeaderVersion); named != string(version) {
-		return refuse(http.StatusBadRequest, mcp.CodeHeaderMismatch, "header_mismatch",
-			"the header MCP-Protocol-Version is %q, params._meta says %q", cut(named), cut(string(version)))
-	}
-	if mcp.Revision(version) != mcp.R20260728 {
-		return unsupportedVersion(string(version))
-	}
-	if err := header.Check(req.Header, req); err != nil {
-		return err
-	}
-	if caps := m.Bytes(m.P.MetaClientCaps); len(caps) == 0 || caps[0] != '{' {
-		return refuse(http.StatusBadRequest, mcp.CodeInvalidParams, "meta", "params._meta must hold %s as an object", mcp.MetaClientCapabilities)
-	}
-	if m.P.MetaLogLevel.Present() {
-		if level, _ := wire.Unquote(m.Bytes(m.P.MetaLogLevel)); !mcp.IsLogLevel(string(level)) {
-			return refuse(http.StatusBadRequest, mcp.CodeInvalidParams, "level", "unknown log level")
+	if version, isText := wire.Unquote(m.Bytes(m.P.MetaVersion)); isText {
+		if named := req.Header.Get(mcp.HeaderVersion); named != string(version) {
+			return upstream.Errorf(mcp.CodeHeaderMismatch, "header_mismatch",
+				"the header MCP-Protocol-Version is %q, params._meta says %q", cut(named), cut(string(version)))
 		}
 	}
-	if !req.Method.PerRequest() {
-		return refuse(http.StatusNotFound, mcp.CodeMethodNotFound, "unknown_method", "Method not found: %s is not part of revision %s", req.Method, mcp.R20260728)
+	err := upstream.CheckVersion(req)
+	if err == nil {
+		err = header.Check(req.Header, req)
 	}
-	return nil
+	if err == nil {
+		err = upstream.CheckMeta(req)
+	}
+	return err
 }
 
 // fail answers a message with err, in the way of its era.
