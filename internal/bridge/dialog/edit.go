@@ -1,0 +1,96 @@
+package dialog
+
+import (
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// verdict says what becomes of one member of an object: it goes, or the edits
+// within its value are made, or it stays.
+type verdict struct {
+	drop  bool
+	edits []wire.Edit // ascending, within the value
+}
+
+var stays, goes = verdict{}, verdict{drop: true}
+
+// edit asks judge for each member of the object at i, with its decoded name,
+// and returns the edits that follow, ascending. With a run of members go a comma and
+// the white space beside it; all other bytes stay. left tells whether any member
+// does.
+func edit(raw []byte, i uint32, judge func(name []byte, value wire.Span) verdict) (edits []wire.Edit, left bool) {
+	var run wire.Span // members that go
+	var kept uint32   // where the last one ends that stays
+	for key, value := range wire.Members(raw, i) {
+		name, _ := wire.Unquote(key.Of(raw))
+		v := judge(name, value)
+		if v.drop {
+			if !run.Present() {
+				run.Start = key.Start
+			}
+			run.End = value.End
+			continue
+		}
+		if run.Present() {
+			edits = append(edits, wire.Edit{Span: wire.Span{Start: run.Start, End: key.Start}})
+		}
+		run, kept = wire.Span{}, value.End
+		edits = append(edits, v.edits...)
+	}
+	if run.Present() {
+		if kept > 0 {
+			run.Start = kept
+		}
+		edits = append(edits, wire.Edit{Span: run})
+	}
+	return edits, kept > 0
+}
+
+// replace is the verdict that puts a text in the place of a value.
+func replace(value wire.Span, text []byte) verdict {
+	return verdict{edits: []wire.Edit{{Span: value, New: text}}}
+}
+
+// splice makes the edits, in a new slice of just the length; raw itself where
+// there are none.
+func splice(raw []byte, edits []wire.Edit) []byte {
+	if len(edits) == 0 {
+		return raw
+	}
+	size := len(raw)
+	for _, e := range edits {
+		size += len(e.New) - int(e.Span.End-e.Span.Start)
+	}
+	return wire.Splice(make([]byte, 0, size), raw, edits...)
+}
+
+// within returns raw[s] with edits that were made for raw.
+func within(raw []byte, s wire.Span, edits []wire.Edit) []byte {
+	moved := make([]wire.Edit, len(edits))
+	for i, e := range edits {
+		moved[i] = wire.Edit{Span: wire.Span{Start: e.Span.Start - s.Start, End: e.Span.End - s.Start}, New: e.New}
+	}
+	return splice(s.Of(raw), moved)
+}
+
+// isObject tells whether the value at s is an object.
+func isObject(raw []byte, s wire.Span) bool { return s.Present() && raw[s.Start] == '{' }
+
+// isString tells whether the value at s is a string.
+func isString(raw []byte, s wire.Span) bool { return s.Present() && raw[s.Start] == '"' }
+
+// idKey is the value of an id with its type, so that other spellings of one
+// string are the same id and 1 is not "1". false: it is no id.
+func idKey(tok []byte) (string, bool) {
+	if s, ok := wire.Unquote(tok); ok {
+		return "s" + string(s), true
+	}
+	return "n" + string(tok), wire.ValidIDToken(tok)
+}
+
+// cut shortens a text of a peer for a message.
+func cut(s []byte, n int) string {
+	if len(s) > n {
+		return string(s[:n]) + "..."
+	}
+	return string(s)
+}
