@@ -43,7 +43,7 @@ func connectGo(t *testing.T, transport mcp.Transport) *goClient {
 		},
 	})
 	client.AddRoots(&mcp.Root{URI: "file:///srv/go-root", Name: "go root"})
-	session, err := client.Connect(t.Context(), transport, nil)
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
