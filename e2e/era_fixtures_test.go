@@ -149,7 +149,7 @@ func (c *eraClient) testPlans(t *testing.T, who, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tools.Tools) != 1 || tools.Tools[0].Name != name {
+	if len(tools.Tools) != 2 || tools.Tools[0].Name != name {
 		t.Fatalf("the tools are %v", tools.Tools)
 	}
 	for i, plan := range plans {

@@ -238,7 +238,7 @@ func (s *legacySession) run(ctx context.Context, m message, reply sender) messag
 			return refuse(m, -32603, err.Error())
 		}
 	}
-	return message{ID: m.ID, Result: encodeAny(s.f.result(m.Method, params.URI, s.f.answer(j.tag, answers)))}
+	return message{ID: m.ID, Result: encodeAny(s.f.result(m.Method, params.URI, newAnswer(j, answers)))}
 }
 
 // ask sends the questions of a step, all before it waits for the first answer. An error
@@ -246,6 +246,12 @@ func (s *legacySession) run(ctx context.Context, m message, reply sender) messag
 func (s *legacySession) ask(ctx context.Context, tag string, at int, st step, reply sender) ([]json.RawMessage, error) {
 	var waiting []chan message
 	for i, q := range st.questions(tag, at) {
+		if st[i] == "barrier" {
+			if err := s.f.wait(ctx, tag); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if st[i] == "url" {
 			q.Params["elicitationId"] = fmt.Sprintf("%s-%d-%d", tag, at, i)
 		}

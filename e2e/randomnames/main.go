@@ -2,7 +2,7 @@
 // its flags say, so that nothing in front of it can know them. All three do what their
 // plan says ([parsePlan]), and answer who called and what came back to each question:
 //
-//	tools/call      NAME, arguments {tag, plan}
+//	tools/call      NAME or NAME-2, arguments {tag, plan}
 //	prompts/get     NAME, arguments {tag, plan}
 //	resources/read  NAME://TAG/PLAN
 //

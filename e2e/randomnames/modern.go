@@ -52,20 +52,34 @@ func (f *fixture) runModern(ctx context.Context, s *modern.Server, c *modern.Cal
 			}
 			continue
 		}
-		if open := f.collect(&p, step, c); len(open) > 0 {
+		open, err := f.collect(ctx, &p, step, c)
+		if err != nil {
+			return nil, err
+		}
+		if len(open) > 0 {
 			return modern.InputRequired(open, modern.Seal(p)), nil
 		}
 	}
-	return f.result(c.Method, c.Params.URI, f.answer(j.tag, p.Answers)), nil
+	return f.result(c.Method, c.Params.URI, newAnswer(j, p.Answers)), nil
 }
 
 // collect takes the answers to a step, and returns the questions that are open.
-func (f *fixture) collect(p *progress, s step, c *modern.Call) map[string]modern.Question {
+func (f *fixture) collect(ctx context.Context, p *progress, s step, c *modern.Call) (map[string]modern.Question, error) {
 	if p.Partial == nil {
 		p.Partial = make(map[string]json.RawMessage)
 	}
 	open := make(map[string]modern.Question)
+	var answers []json.RawMessage
 	for i, q := range s.questions(p.Tag, p.Step) {
+		if s[i] == "barrier" {
+			if p.Asked {
+				continue
+			}
+			if err := f.wait(ctx, p.Tag); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		key := fmt.Sprintf("%s-%d-%d", f.name, p.Step+1, i+1)
 		if raw, ok := c.Params.InputResponses[key]; ok && p.Asked {
 			p.Partial[key] = raw
@@ -73,16 +87,14 @@ func (f *fixture) collect(p *progress, s step, c *modern.Call) map[string]modern
 		if _, ok := p.Partial[key]; !ok {
 			open[key] = q
 		}
+		answers = append(answers, p.Partial[key])
 	}
 	p.Asked = len(open) > 0
 	if p.Asked {
-		return open
+		return open, nil
 	}
-	for i := range s {
-		p.Answers = append(p.Answers, p.Partial[fmt.Sprintf("%s-%d-%d", f.name, p.Step+1, i+1)])
-	}
-	p.Partial = nil
-	return nil
+	p.Answers, p.Partial = append(p.Answers, answers...), nil
+	return nil, nil
 }
 
 // other does what is no question.

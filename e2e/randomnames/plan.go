@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,10 +22,13 @@ type fixture struct {
 	barrier string
 }
 
+// second is at the end of the name of a second tool, which is like the first.
+const second = "-2"
+
 // job is what one request asks for.
 type job struct {
-	tag  string
-	plan []step
+	name, tag string
+	plan      []step
 }
 
 // step is some questions that are asked at once, or one word for anything else.
@@ -33,7 +37,7 @@ type step []string
 var (
 	questionKinds = []string{"elicitation", "url", "sampling", "roots"}
 	otherKinds    = []string{
-		"barrier",      // say the tag to the barrier, wait until it lets go
+		"barrier",      // say the tag to the barrier, wait until it lets go; among questions too
 		"progress",     // one notification
 		"log",          // one message at level warning
 		"list-changed", // of the tools
@@ -43,7 +47,9 @@ var (
 )
 
 // parsePlan reads steps that are separated by commas, and within them questions by plus
-// signs: elicitation+sampling,barrier,roots. The empty plan answers at once.
+// signs: elicitation+sampling,barrier,roots. The empty plan answers at once. A server of
+// the handshake era asks elicitation+barrier+roots in two parts, and waits for no answer
+// before the barrier.
 func parsePlan(text string) ([]step, error) {
 	var plan []step
 	if text == "" {
@@ -52,7 +58,8 @@ func parsePlan(text string) ([]step, error) {
 	for _, part := range strings.Split(text, ",") {
 		s := step(strings.Split(part, "+"))
 		for _, kind := range s {
-			if !slices.Contains(questionKinds, kind) && (len(s) > 1 || !slices.Contains(otherKinds, kind)) {
+			alone := len(s) == 1 && slices.Contains(otherKinds, kind)
+			if !alone && kind != "barrier" && !slices.Contains(questionKinds, kind) {
 				return nil, fmt.Errorf("plan %q: what is %q", text, kind)
 			}
 		}
@@ -63,8 +70,9 @@ func parsePlan(text string) ([]step, error) {
 
 func (s step) asks() bool { return slices.Contains(questionKinds, s[0]) }
 
-// questions are those of the step at this place in a plan. Each text names the tag, the
-// step and its own place, counted from 1; roots/list has no text.
+// questions are those of the step at this place in a plan; the place of a barrier is
+// empty. Each text names the tag, the step and its own place, counted from 1; roots/list
+// has no text.
 func (s step) questions(tag string, at int) []modern.Question {
 	all := make([]modern.Question, len(s))
 	for i, kind := range s {
@@ -91,8 +99,8 @@ type answer struct {
 	Answers []json.RawMessage `json:"answers"` // as they came, in the order of the questions
 }
 
-func (f *fixture) answer(tag string, answers []json.RawMessage) answer {
-	return answer{Tag: tag, Name: f.name, PID: os.Getpid(), Answers: answers}
+func newAnswer(j job, answers []json.RawMessage) answer {
+	return answer{Tag: j.tag, Name: j.name, PID: os.Getpid(), Answers: answers}
 }
 
 // result is an answer in the shape of the method's results.
@@ -115,7 +123,9 @@ func (f *fixture) result(method, uri string, a answer) map[string]any {
 func (f *fixture) list(method string) map[string]any {
 	switch method {
 	case "tools/list":
-		return map[string]any{"tools": []any{map[string]any{"name": f.name, "inputSchema": modern.Object(map[string]string{"tag": "string", "plan": "string"})}}}
+		schema := modern.Object(map[string]string{"tag": "string", "plan": "string"})
+		tool := func(name string) any { return map[string]any{"name": name, "inputSchema": schema} }
+		return map[string]any{"tools": []any{tool(f.name), tool(f.name + second)}}
 	case "prompts/list":
 		argument := func(name string) any { return map[string]any{"name": name} }
 		return map[string]any{"prompts": []any{map[string]any{"name": f.name, "arguments": []any{argument("tag"), argument("plan")}}}}
@@ -147,7 +157,7 @@ func (f *fixture) job(method, name, uri string, arguments json.RawMessage) (job,
 		}
 		args.Tag, args.Plan, _ = strings.Cut(rest, "/")
 	} else {
-		if name != f.name {
+		if name != f.name && (name != f.name+second || method != "tools/call") {
 			return job{}, errNoJob
 		}
 		if err := json.Unmarshal(arguments, &args); err != nil {
@@ -155,7 +165,7 @@ func (f *fixture) job(method, name, uri string, arguments json.RawMessage) (job,
 		}
 	}
 	plan, err := parsePlan(args.Plan)
-	return job{args.Tag, plan}, err
+	return job{cmp.Or(name, f.name), args.Tag, plan}, err
 }
 
 // wait tells the barrier who has come, and returns when the other side writes a line or
