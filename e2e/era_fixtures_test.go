@@ -41,12 +41,13 @@ type eraClient struct {
 	*mcp.ClientSession
 	logs     chan string
 	progress chan string
+	changes  chan string // "tools", or the URI of a resource
 }
 
 // connectEra connects a client called who, which speaks a revision.
 func connectEra(t *testing.T, transport mcp.Transport, revision, who string) *eraClient {
 	t.Helper()
-	c := &eraClient{logs: make(chan string, 100), progress: make(chan string, 100)}
+	c := &eraClient{logs: make(chan string, 100), progress: make(chan string, 100), changes: make(chan string, 100)}
 	client := mcp.NewClient(&mcp.Implementation{Name: who, Version: "1"}, &mcp.ClientOptions{
 		CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 			text := who + " on " + r.Params.Messages[0].Content.(*mcp.TextContent).Text
@@ -59,6 +60,10 @@ func connectEra(t *testing.T, transport mcp.Transport, revision, who string) *er
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 			c.progress <- r.Params.Message
 		},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.changes <- "tools" },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+			c.changes <- r.Params.URI
+		},
 	})
 	client.AddRoots(&mcp.Root{URI: "file:///" + who})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
@@ -67,7 +72,7 @@ func connectEra(t *testing.T, transport mcp.Transport, revision, who string) *er
 	}
 	t.Cleanup(func() { session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != revision {
-		t.Errorf("negotiated %s, want %s", got, revision)
+		t.Fatalf("negotiated %s, want %s", got, revision)
 	}
 	c.ClientSession = session
 	return c
@@ -187,14 +192,18 @@ func TestEraFixtures(t *testing.T) {
 		t.Run(era+" stdio", func(t *testing.T) {
 			t.Parallel()
 			command := built(t, box.RandomNames, "-era", era, "-name", name)
-			c := connectEra(t, &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}, revision, "stdio")
-			c.testPlans(t, "stdio", name)
+			start := func() mcp.Transport {
+				return &mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}
+			}
+			connectEra(t, start(), revision, "stdio").testPlans(t, "stdio", name)
+			testNotifications(t, start(), revision, name)
 		})
 		t.Run(era+" HTTP", func(t *testing.T) {
 			t.Parallel()
 			p := randomNamesHTTP(t, era, name)
-			c := connectEra(t, &mcp.StreamableClientTransport{Endpoint: p.url()}, revision, "http")
-			c.testPlans(t, "http", name)
+			endpoint := &mcp.StreamableClientTransport{Endpoint: p.url()}
+			connectEra(t, endpoint, revision, "http").testPlans(t, "http", name)
+			testNotifications(t, endpoint, revision, name)
 		})
 	}
 	t.Run("the others over stdio", testStdioFixtures)
