@@ -15,7 +15,8 @@ import (
 // things that a server gives to one client and takes back from any: the
 // requestState of a call that needs input, and the ids of tasks. The server sees one
 // client, Signalbox, whoever asks; so these are sealed for the principal that they
-// are given to (2026-07-28, basic/patterns/mrtr; SEP-2663).
+// are given to (2026-07-28, basic/patterns/mrtr; SEP-2663). And the versions that
+// server/discover lists are Signalbox's, as everywhere else.
 
 // stateTime is how long a server's requestState is good for. The server may think
 // shorter of it.
@@ -166,6 +167,11 @@ func (p *passing) reply(f *upstream.Frame) {
 		return
 	}
 	switch f.Method {
+	case mcp.ServerDiscover: // clients are served in all of these, by whatever server
+		if list, ok := wire.Lookup(f.Data, "result", "supportedVersions"); ok {
+			f.Data, f.Buffer = wire.Splice(nil, f.Data, wire.Edit{Span: list, New: []byte(mcp.SupportedVersions)}), nil
+		}
+		return
 	case mcp.ToolsCall:
 		if kind, ok := wire.Lookup(f.Data, "result", "resultType"); !ok || string(kind.Of(f.Data)) != `"task"` {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-mcp/signalbox/internal/bridge/state"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -135,6 +136,19 @@ func TestTaskNames(t *testing.T) {
 		}
 		if got := r.own.got()[2]; !strings.Contains(got, `["task-1"]`) {
 			t.Errorf("the server got %s", got)
+		}
+	})
+}
+
+// The versions that clients may speak are the same wherever they are listed.
+func TestDiscoverListsWhatIsSpokenHere(t *testing.T) {
+	inBubble(t, Modern, func(t *testing.T, r *rig) {
+		r.own.reply = func(req upstream.Request) []byte {
+			return wire.AppendResult(nil, req.Msg.Bytes(req.Msg.ID), []byte(`{"supportedVersions": ["2026-07-28"] ,"x":1.0}`))
+		}
+		b, err := r.ask(t, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`)
+		if want := `{"supportedVersions": ` + mcp.SupportedVersions + ` ,"x":1.0}`; err != nil || !strings.Contains(b.reply, want) {
+			t.Errorf("%v %s", err, b.reply)
 		}
 	})
 }

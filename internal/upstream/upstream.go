@@ -69,7 +69,7 @@ type Frame struct {
 	Buffer   []byte // what Data lies in, if that came from a buf.Pool; else nil
 	Method   mcp.Method
 	Relation Relation
-	Address  string // of a reply of the per-request era by HTTP: who gave it
+	Address  string // of the HTTP server that gave a reply, or spoke of a task; else ""
 }
 
 // Verdict is a sink's answer to one frame.

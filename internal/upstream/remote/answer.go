@@ -84,7 +84,7 @@ func (k *call) replyIn(t target, resp *h1.Response, msg *wire.Message, buffer []
 	if !k.take() {
 		return nil
 	}
-	k.sink.Deliver(upstream.Frame{Data: msg.Raw, Buffer: buffer, Method: k.method, Relation: upstream.Reply})
+	k.sink.Deliver(upstream.Frame{Data: msg.Raw, Buffer: buffer, Method: k.method, Relation: upstream.Reply, Address: t.addr.key})
 	k.sink.End(nil)
 	return nil
 }

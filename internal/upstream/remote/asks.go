@@ -20,6 +20,7 @@ func (k *call) pass(t target, msg *wire.Message) {
 		k.progressed()
 	}
 	if k.c.lone {
+		f.Address = t.addr.key
 		k.own(f, msg)
 		return
 	}

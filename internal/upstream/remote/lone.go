@@ -59,9 +59,9 @@ func (k *call) enter() bool {
 	return true
 }
 
-// attemptsAnywhere is attempts for a call without a session. Nothing ties it to an
-// address: it goes to the one with the least to do, or to the next where it was
-// certainly not sent.
+// attemptsAnywhere is attempts for a call without a session. It goes to the address
+// that has what it goes on with, if there is one, else to the one with the least to
+// do, or to the next where it was certainly not sent.
 func (k *call) attemptsAnywhere() error {
 	addrs := k.c.srv.addrs
 	if err := addrs.ready(k.alone); err != nil {
@@ -69,8 +69,11 @@ func (k *call) attemptsAnywhere() error {
 	}
 	var tried map[*address]bool // by far the most need none
 	var last error = errNoAddress
-	for {
-		a := addrs.pick(tried)
+	a := addrs.find(k.req.Address)
+	for ; ; a = nil {
+		if a == nil {
+			a = addrs.pick(tried)
+		}
 		if a == nil {
 			return unreachable(last)
 		}
