@@ -112,15 +112,18 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 
 func (c *conn) Send(req upstream.Request) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended != nil {
+	send, ended := c.sendTo, c.ended
+	c.mu.Unlock()
+	if ended != nil {
 		return upstream.ErrClosed
 	}
-	if c.sendTo != nil {
-		if err := c.sendTo(req); err != nil {
+	if send != nil {
+		if err := send(req); err != nil {
 			return err
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.log = append(c.log, string(req.Msg.Raw))
 	return nil
 }
