@@ -167,6 +167,9 @@ func (s *sink) Deliver(f upstream.Frame) upstream.Verdict {
 		return upstream.NoTaker
 	}
 	s.got = append(s.got, string(f.Data))
+	if s.x.heard != nil && f.Relation != upstream.Reply {
+		s.x.heard(string(f.Data))
+	}
 	s.x.note("%s %s %s", s.name, relations[f.Relation], f.Data)
 	clear(f.Data)
 	return upstream.Taken
@@ -212,6 +215,7 @@ type rig struct {
 	deaf    bool // new calls have no reader
 	sinks   []*sink
 	calls   map[string]upstream.Call // by raw id, the last one
+	heard   func(data string)        // is called with what a client is sent; nil: nobody cares
 }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
