@@ -111,7 +111,7 @@ func (k *call) takeLocked(reason error) (*leg, []*question, bool) {
 	var asked []*question // that the client has and owes an answer to
 	for _, q := range k.asked {
 		delete(c.questions, q.key)
-		if q.sent && q.answer == nil {
+		if q.sent && !q.done {
 			asked = append(asked, q)
 		}
 	}

@@ -264,7 +264,7 @@ func (c *conn) checkLocked(t *testing.T) {
 			t.Error("a call that is over is in the table")
 		}
 		for _, q := range k.asked {
-			if q.answer == nil && c.questions[q.key] == q {
+			if !q.done && c.questions[q.key] == q {
 				open++
 			}
 		}

@@ -29,7 +29,8 @@ type question struct {
 
 	// guarded by conn.mu
 	sent   bool
-	answer []byte // raw result; nil: none yet
+	done   bool   // the client has answered
+	answer []byte // by this raw result
 }
 
 // inquire goes on with a call for which the server needs input: the client is
@@ -159,9 +160,9 @@ func (c *conn) respond(m *wire.Message) error {
 		return nil
 	}
 	delete(c.questions, key)
+	q.done = true
 	k := q.k
 	if !isObject(m.Raw, m.Result) {
-		k.asked = slices.DeleteFunc(k.asked, func(o *question) bool { return o == q })
 		c.mu.Unlock()
 		k.unable(upstream.Errorf(mcp.CodeInternal, "declined", "the server %q asked for %s, and the client %s",
 			c.srv.cfg.Name, q.method, refusal(m)))
