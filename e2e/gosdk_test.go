@@ -20,7 +20,14 @@ type goClient struct {
 	updates  chan string // URIs
 }
 
+// connectGo connects a client of the handshake era.
 func connectGo(t *testing.T, transport mcp.Transport) *goClient {
+	t.Helper()
+	return connectGoAt(t, transport, handshake)
+}
+
+// connectGoAt connects a client of a revision.
+func connectGoAt(t *testing.T, transport mcp.Transport, revision string) *goClient {
 	t.Helper()
 	c := &goClient{
 		progress: make(chan float64, 100),
@@ -43,7 +50,7 @@ func connectGo(t *testing.T, transport mcp.Transport) *goClient {
 		},
 	})
 	client.AddRoots(&mcp.Root{URI: "file:///srv/go-root", Name: "go root"})
-	session, err := client.Connect(t.Context(), transport, nil)
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatal(err)
 	}

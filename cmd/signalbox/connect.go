@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
+	"github.com/signalbox-mcp/signalbox/internal/config"
 	"github.com/signalbox-mcp/signalbox/internal/gcpace"
 	"github.com/signalbox-mcp/signalbox/internal/stdio"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
@@ -14,6 +16,7 @@ import (
 type connectCmd struct {
 	remoteFlags
 	limitFlags
+	Era       string `default:"auto" enum:"auto,legacy,modern" help:"Protocol era of the server: legacy (initialize, up to 2025-11-25), modern (2026-07-28), or auto: found out."`
 	LogLevel  string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat string `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 	URL       string `arg:"" help:"The server's URL."`
@@ -41,6 +44,13 @@ func (c *connectCmd) run(ctx context.Context, std streams) error {
 		Name: hostName(u), URL: u, Header: header, Reinitialize: true,
 		StartTimeout: c.StartTimeout, CallTimeout: c.CallTimeout, CallLimit: c.CallLimit, MaxMessage: int(c.MaxMessage),
 	}, process.NewMetrics(), log)
-	defer server.Close() // says goodbye to the server
-	return stdio.Serve(ctx, std.in, std.out, stdio.Options{Server: server, MaxMessage: int(c.MaxMessage), Log: log})
+	key := make([]byte, 32) // what is sealed is good for as long as the client's pipe
+	rand.Read(key)          // never fails (crypto/rand, Go 1.24)
+	e, err := newEras(key)
+	if err != nil {
+		return err
+	}
+	both := e.both(spec{Server: config.Server{Name: hostName(u), Era: c.Era}, url: u, limits: c.limitFlags}, httpLegs(server, u.String(), header, false), log)
+	defer both.Close() // says goodbye to the server
+	return stdio.Serve(ctx, std.in, std.out, stdio.Options{Server: both, MaxMessage: int(c.MaxMessage), Log: log})
 }

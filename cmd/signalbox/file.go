@@ -104,7 +104,7 @@ func (c *checkCmd) run(std streams) error {
 		if s.url != nil {
 			continue
 		}
-		if err := programOf(s).Find(); err != nil {
+		if _, err := programOf(s).Find(); err != nil {
 			fmt.Fprintf(std.err, "%s: warning: mcpServers.%s.command: %v\n", c.Config, s.Name, err)
 		}
 	}

@@ -21,6 +21,7 @@ type serveCmd struct {
 	Listen      string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for clients."`
 	AdminListen string   `placeholder:"ADDR" help:"Address for /metrics; off if empty."`
 	Isolation   string   `default:"auto" enum:"auto,session,shared" help:"A process for each session, or one shared by all: auto, session or shared."`
+	Era         string   `default:"auto" enum:"auto,legacy,modern" help:"Protocol era of the server: legacy (initialize, up to 2025-11-25), modern (2026-07-28), or auto: found out."`
 	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the server's environment; repeatable."`
 	PassEnv     []string `placeholder:"NAME" help:"Variable of this environment to pass on; repeatable."`
 	Cwd         string   `placeholder:"DIR" help:"Working directory of the server."`

@@ -25,17 +25,18 @@ type remoteFlags struct {
 
 // limitFlags bound one message and one call.
 type limitFlags struct {
-	StartTimeout time.Duration `default:"2m" help:"Until the server's answer to initialize."`
-	CallTimeout  time.Duration `default:"10m" help:"For a call without answer and progress."`
-	CallLimit    time.Duration `default:"2h" help:"For one call in all."`
-	MaxMessage   size          `default:"64MiB" help:"One message, in either direction."`
+	StartTimeout    time.Duration `default:"2m" help:"Until the server's answer to initialize."`
+	CallTimeout     time.Duration `default:"10m" help:"For a call without answer and progress."`
+	CallLimit       time.Duration `default:"2h" help:"For one call in all."`
+	QuestionTimeout time.Duration `default:"10m" help:"For a client's answer to what a server of the other protocol era asks."`
+	MaxMessage      size          `default:"64MiB" help:"One message, in either direction."`
 }
 
 func (l *limitFlags) check() error {
 	if l.MaxMessage < 1<<10 || l.MaxMessage > maxMessageCap {
 		return fmt.Errorf("--max-message: must be between 1KiB and 2GiB")
 	}
-	for name, d := range map[string]time.Duration{"--start-timeout": l.StartTimeout, "--call-timeout": l.CallTimeout, "--call-limit": l.CallLimit} {
+	for name, d := range map[string]time.Duration{"--start-timeout": l.StartTimeout, "--call-timeout": l.CallTimeout, "--call-limit": l.CallLimit, "--question-timeout": l.QuestionTimeout} {
 		if d <= 0 {
 			return fmt.Errorf("%s: must be more than 0", name)
 		}

@@ -102,7 +102,8 @@ type app struct {
 	live       *live.Manager
 	front      *front.Front
 	auth       *auth.Authenticator
-	audit      *audit.Log  // nil: none
+	audit      *audit.Log // nil: none
+	eras       *eras
 	tls        *tls.Config // of the listener for clients; nil: plain
 	showStderr bool        // to clients, in errors
 	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
@@ -116,8 +117,12 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
+	if a.eras, err = newEras(keys.state); err != nil {
+		return nil, err
+	}
+	a.eras.alone = c.Insecure && !c.authorized()
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
-	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
+	reg.MustRegister(a.processes, a.policies, a.eras.parked, a.eras.dialogs, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
@@ -155,6 +160,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 			a.store = lonely{a.store}
 		}
 		manager.Replica = a.shared.node.ID()
+		a.eras.replica = manager.Replica
 	}
 	manager.Store = a.store
 	a.live = live.NewManager(manager)

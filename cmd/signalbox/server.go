@@ -58,14 +58,14 @@ func (a *app) retireAll() {
 
 func (a *app) newServed(s spec) *served {
 	out := &served{spec: s}
-	var server upstream.Server
+	var l legs
 	if s.url != nil {
 		out.remote = a.newRemote(s)
-		server = out.remote
+		l = httpLegs(out.remote, s.url.String(), s.header, s.Type == "sse")
 	} else {
-		server = process.New(a.processConfig(s))
+		l = a.stdioLegs(s)
 	}
-	server = a.guarded(server, s)
+	server := a.guarded(a.eras.both(s, l, a.log.With("server", s.Name)), s)
 	out.backend = &live.Backend{
 		Name: s.Name, Server: server, Idle: s.idle, MaxAge: s.maxAge, MaxMessage: int64(s.limits.MaxMessage),
 		MaxSessions: s.maxSessions, MaxPerPrincipal: s.maxSessionsPerPrincipal,
@@ -96,17 +96,19 @@ func programOf(s spec) child.Spec {
 	}
 }
 
-func (a *app) processConfig(s spec) process.Config {
+// program is that of a server, with what all of its processes share.
+func (a *app) program(s spec) child.Spec {
 	program := programOf(s)
 	program.Buffers = &a.buffers
 	if s.maxProcesses > 0 {
 		program.Quota = &child.Quota{Max: s.maxProcesses}
 	}
+	return program
+}
+
+func (a *app) processConfig(s spec, start func(child.Handler, upstream.Request) (process.Pipe, error)) process.Config {
 	return process.Config{
-		Name: s.Name, Shared: s.Isolation == "shared",
-		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {
-			return a.supervisor.Start(withClientEnv(program, s, init), h)
-		},
+		Name: s.Name, Shared: s.Isolation == "shared", Start: start,
 		StartTimeout: s.limits.StartTimeout, CallTimeout: s.limits.CallTimeout, CallLimit: s.limits.CallLimit,
 		MaxMessage: int(s.limits.MaxMessage), ShowStderr: a.showStderr, Version: versionText(), Buffers: &a.buffers,
 		Log: a.log.With("server", s.Name), Metrics: a.processes,

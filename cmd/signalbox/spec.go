@@ -53,6 +53,7 @@ func (c *serveCmd) lone() (spec, error) {
 		return spec{}, err
 	}
 	s := c.defaults()
+	s.Era = c.Era
 	if isURL(c.Command[0]) {
 		if len(c.Env)+len(c.PassEnv) > 0 || c.Cwd != "" || c.Isolation == "shared" {
 			return spec{}, errors.New("--env, --pass-env, --cwd and --isolation are for commands; this server is a URL")
@@ -103,8 +104,8 @@ func (c *serveCmd) fromFile(f *config.File) ([]spec, error) {
 		if s.Isolation == "" {
 			s.Isolation = c.Isolation
 		}
-		if s.Era == "modern" {
-			return nil, fmt.Errorf("%s:%d: mcpServers.%s.era: this version speaks the handshake revisions only, up to 2025-11-25", f.Path, server.Line, server.Name)
+		if s.Era == "" {
+			s.Era = c.Era
 		}
 		if err := s.setLimits(server.Limits); err != nil {
 			return nil, fmt.Errorf("%s:%d: mcpServers.%s: %w", f.Path, server.Line, server.Name, err)
@@ -142,6 +143,8 @@ func (s *spec) setLimits(texts map[string]string) error {
 			s.limits.CallTimeout, err = time.ParseDuration(text)
 		case "call-limit":
 			s.limits.CallLimit, err = time.ParseDuration(text)
+		case "question-timeout":
+			s.limits.QuestionTimeout, err = time.ParseDuration(text)
 		case "start-timeout":
 			s.limits.StartTimeout, err = time.ParseDuration(text)
 		case "session-idle":

@@ -24,6 +24,12 @@ var (
 	FakeServer = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./fakeserver", "fakeserver") })
 	SDKServer  = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./sdkserver", "sdkserver") })
 
+	// What tests of both eras need.
+	LegacyFilter  = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./legacyfilter", "legacyfilter") })
+	ModernOnly    = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./modernonly", "modernonly") })
+	RandomNames   = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./randomnames", "randomnames") })
+	ClientWrapper = sync.OnceValues(func() (string, error) { return goBuild(E2E(), "./clientwrapper", "clientwrapper") })
+
 	buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "signalbox-e2e-") })
 )
 
@@ -55,7 +61,7 @@ func goBuild(module, pkg, name string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// Build builds everything, for TestMain.
+// Build builds what most tests need, for TestMain.
 func Build() error {
 	if _, err := Signalbox(); err != nil {
 		return err

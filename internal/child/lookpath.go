@@ -46,21 +46,21 @@ func command(spec Spec) (*exec.Cmd, error) {
 	}
 }
 
-// Find looks for the command as Start would, and starts nothing. Its error is a
-// *StartError.
-func (s Spec) Find() error {
+// Find looks for the command as Start would, starts nothing, and returns the path
+// of the file. Its error is a *StartError.
+func (s Spec) Find() (string, error) {
 	cmd, err := command(s)
 	if err != nil {
-		return err
+		return "", err
 	}
 	path := cmd.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.Dir, path)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return &StartError{Server: s.Name, Command: s.Args[0], Err: errors.Unwrap(err)}
+		return "", &StartError{Server: s.Name, Command: s.Args[0], Err: errors.Unwrap(err)}
 	}
-	return nil
+	return path, nil
 }
 
 func hasSeparator(name string) bool {

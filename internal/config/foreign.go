@@ -16,7 +16,7 @@ var foreignKeys = []struct {
 		"move the servers from here to mcpServers at the top"},
 	{ScopeFile, Refused, "mcpProxy",
 		"another product's settings; see listen, public-url, auth and log-level"},
-	{ScopeFile, Refused, "command args url env pass-env cwd header headers forward-header endpoints dns era on-lost tools timeout",
+	{ScopeFile, Refused, "command args url env pass-env cwd header headers forward-header endpoints dns on-lost tools timeout",
 		"this belongs to a server, below mcpServers.NAME"},
 
 	{ScopeServer, Ignored, "name title displayName description icon iconPath logoUrl gallery version tags category metadata author homepage repository website provider providerUrl registry registryUrl source sourceUrl installSource",

@@ -80,6 +80,7 @@ var fileKeys = []KeyDoc{
 	{Key: "listen", Type: typeString, Default: "127.0.0.1:8080", Meaning: "Address for clients."},
 	{Key: "admin-listen", Type: typeString, Default: "off", Meaning: "Address for metrics, status and API."},
 	{Key: "isolation", Type: "auto|session|shared", Default: "auto", Meaning: "For servers that do not say it: a process for each session, or one for all."},
+	{Key: "era", Type: "auto|legacy|modern", Default: "auto", Meaning: "For servers that do not say it: their protocol era, or auto: found out."},
 	{Key: "store", Type: typeString, Default: "memory:", Meaning: "Where sessions are kept."},
 	{Key: "peer-listen", Type: typeString, Default: "off", Meaning: "Address for other replicas."},
 	{Key: "advertise", Type: typeString, Default: "the peer listener's", Meaning: "The host and port that other replicas dial."},
@@ -99,6 +100,7 @@ var fileKeys = []KeyDoc{
 	{Key: "start-timeout", Type: typeDuration, Default: "2m", Meaning: "Until a server's answer to initialize."},
 	{Key: "call-timeout", Type: typeDuration, Default: "10m", Meaning: "For a call without answer and progress."},
 	{Key: "call-limit", Type: typeDuration, Default: "2h", Meaning: "For one call in all."},
+	{Key: "question-timeout", Type: typeDuration, Default: "10m", Meaning: "For a client's answer to what a server of the other protocol era asks."},
 	{Key: "max-message", Type: typeSize, Default: "64MiB", Meaning: "One message, in either direction."},
 	{Key: "keepalive", Type: typeDuration, Default: "15s", Meaning: "Between comments on a quiet stream."},
 	{Key: "drain", Type: typeDurationOrZero, Default: "20s", Meaning: "For calls in flight after SIGTERM."},
@@ -141,7 +143,7 @@ var serverKeys = []KeyDoc{
 	{Scope: ScopeServer, Key: "dns", Type: typeString, Meaning: "Its addresses are all behind this name, as http://crm-headless:9000."},
 	{Scope: ScopeServer, Key: "forward-header", Aliases: []string{"forward-headers"}, Type: typeOneOrMore, Default: "none", Meaning: "Headers of clients that are passed on."},
 	{Scope: ScopeServer, Key: "isolation", Type: "auto|session|shared", Default: "the setting above", Meaning: "A process for each session, or one for all."},
-	{Scope: ScopeServer, Key: "era", Type: "auto|legacy|modern", Default: "auto", Meaning: "The protocol era of the server."},
+	{Scope: ScopeServer, Key: "era", Type: "auto|legacy|modern", Default: "the setting above", Meaning: "The protocol era of the server: legacy (up to 2025-11-25), modern (2026-07-28), or auto: found out."},
 	{Scope: ScopeServer, Key: "on-lost", Type: "end|reinitialize", Default: "end", Meaning: "What becomes of a session whose address is gone."},
 	{Scope: ScopeServer, Key: "tools", Type: typeTools, Default: "all", Meaning: "Which tools are offered: allow and deny below, or a list of those to allow."},
 	{Scope: ScopeServer, Key: "disabledTools", Aliases: []string{"excludeTools"}, Type: typeStrings, Meaning: "Added to tools.deny."},
@@ -154,6 +156,7 @@ var serverKeys = []KeyDoc{
 	{Scope: ScopeServer, Key: "timeout", Type: typeTimeout, Meaning: "Is call-timeout; a bare number is seconds."},
 	{Scope: ScopeServer, Key: "call-timeout", Type: typeDuration, Default: "the setting above", Meaning: "For a call without answer and progress."},
 	{Scope: ScopeServer, Key: "call-limit", Type: typeDuration, Default: "the setting above", Meaning: "For one call in all."},
+	{Scope: ScopeServer, Key: "question-timeout", Type: typeDuration, Default: "the setting above", Meaning: "For a client's answer to what the server asks, if the two are of different eras."},
 	{Scope: ScopeServer, Key: "start-timeout", Type: typeDuration, Default: "the setting above", Meaning: "Until the server's answer to initialize."},
 	{Scope: ScopeServer, Key: "max-message", Type: typeSize, Default: "the setting above", Meaning: "One message, in either direction."},
 	{Scope: ScopeServer, Key: "session-idle", Type: typeDuration, Default: "the setting above", Meaning: "A session without message, open stream and call for so long ends."},
@@ -187,5 +190,5 @@ var oauthKeys = []KeyDoc{
 }
 
 // limitKeys are the keys of a server that go to Limits.
-var limitKeys = []string{"call-timeout", "call-limit", "start-timeout", "max-message", "session-idle",
+var limitKeys = []string{"call-timeout", "call-limit", "question-timeout", "start-timeout", "max-message", "session-idle",
 	"session-max-age", "max-sessions", "max-sessions-per-principal", "max-processes"}

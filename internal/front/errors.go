@@ -84,7 +84,9 @@ func refusalOf(err error) *refusal {
 		return refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "nothing_pending", "%s", err)
 	}
 	e := upstream.RPCError(err) // what the server did wrong is no HTTP error
-	return refuse(http.StatusOK, e.Code, e.Reason, "%s", e.Message)
+	r = refuse(http.StatusOK, e.Code, e.Reason, "%s", e.Message)
+	r.data = e.Data
+	return r
 }
 
 // unanswerable is err for a message that owes no answer: a failure of the
@@ -120,6 +122,11 @@ func tooFast(wait time.Duration) error {
 // null, as the handshake era wants it).
 func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 	e := refusalOf(err)
+	f.answer(w, e, e.reply(id))
+}
+
+// answer answers with a refusal, of which reply is the body.
+func (f *Front) answer(w http.ResponseWriter, e *refusal, reply []byte) {
 	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
 	h := w.Header()
 	if e.retryAfter > 0 {
@@ -131,7 +138,7 @@ func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 	if e.allow != "" {
 		h.Set("Allow", e.allow)
 	}
-	f.writeJSON(w, e.status, e.reply(id))
+	f.writeJSON(w, e.status, reply)
 }
 
 // reply is the JSON-RPC error.
@@ -147,20 +154,12 @@ func methodNotAllowed(allow string) *refusal {
 	return e
 }
 
-// unsupportedVersion lists what is spoken here, so that a client can tell the
-// era by it.
+// unsupportedVersion refuses a version with the list of those that are spoken here.
 func unsupportedVersion(requested string) *refusal {
-	e := refuse(http.StatusBadRequest, mcp.CodeUnsupportedVersion, "unsupported_version", "protocol version %q is not supported here", cut(requested))
-	list := []byte(`,"supported":[`)
-	for i, v := range mcp.Handshakes() {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = wire.AppendQuote(list, string(v))
-	}
-	list = append(list, `],"requested":`...)
-	e.data = string(wire.AppendQuote(list, cut(requested)))
-	return e
+	e := upstream.UnsupportedVersion(requested)
+	r := refuse(http.StatusBadRequest, e.Code, e.Reason, "%s", e.Message)
+	r.data = e.Data
+	return r
 }
 
 func cut(s string) string {

@@ -30,18 +30,19 @@ const firstBytes = 1 << 10
 
 // exchange is one HTTP request on its way to an answer with events.
 type exchange struct {
-	f        *Front
-	w        http.ResponseWriter
-	r        *http.Request
-	b        *live.Backend
-	sess     *live.Session
-	id       []byte // of the request; nil for a batch
-	takes    live.Takes
-	revision mcp.Revision
-	batch    bool
-	until    time.Time // a call may run in this goroutine
-	opening  bool      // the answer to initialize is outstanding
-	control  *http.ResponseController
+	f          *Front
+	w          http.ResponseWriter
+	r          *http.Request
+	b          *live.Backend
+	sess       *live.Session
+	id         []byte // of the request; nil for a batch
+	takes      live.Takes
+	revision   mcp.Revision
+	batch      bool
+	until      time.Time // a call may run in this goroutine
+	opening    bool      // the answer to initialize is outstanding
+	perRequest bool      // the message is of the per-request era
+	control    *http.ResponseController
 }
 
 // run answers a POST: with JSON where the responses are all there before
@@ -145,7 +146,7 @@ func (x *exchange) json(events []live.Event) {
 		return
 	}
 	if !x.batch {
-		x.f.writeJSON(x.w, http.StatusOK, events[0].Data)
+		x.f.writeJSON(x.w, x.statusOf(events[0].Data), events[0].Data)
 		return
 	}
 	body := []byte{'['}
@@ -169,7 +170,11 @@ func (x *exchange) stream(reader *live.Reader, events []live.Event) {
 	gauge := x.f.cfg.Metrics.streams(x.b.Name)
 	gauge.Inc()
 	defer gauge.Dec()
-	_ = follow(x, reader, events, out, func(e live.Event) string { return reader.EventID(e.Seq) })
+	id := func(e live.Event) string { return reader.EventID(e.Seq) }
+	if x.perRequest { // nothing is resumed there
+		id = func(live.Event) string { return "" }
+	}
+	_ = follow(x, reader, events, out, id)
 }
 
 // openStream sends the headers and returns the first bytes of the body. A

@@ -141,7 +141,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
-		f.preflight(w)
+		f.preflight(w, r)
 		return
 	}
 	if err := checkHeaders(r.Header); err != nil {
@@ -236,10 +236,11 @@ func (f *Front) HTTPServer(log *slog.Logger, tls *tls.Config) *httpd.Server {
 }
 
 // preflight answers a browser's question before the real request.
-func (f *Front) preflight(w http.ResponseWriter) {
+func (f *Front) preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "Content-Type, Accept, Authorization, X-API-Key, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name")
+	h.Set("Access-Control-Allow-Headers", "Content-Type, Accept, Authorization, X-API-Key, Mcp-Session-Id, MCP-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"+
+		paramHeaders(r.Header.Get("Access-Control-Request-Headers")))
 	h.Set("Access-Control-Max-Age", "600")
 	f.writeStatus(w, http.StatusNoContent)
 }

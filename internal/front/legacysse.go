@@ -107,7 +107,7 @@ func (f *Front) legacyMessage(sess *live.Session, r *http.Request, msg wire.Mess
 	if msg.Kind == wire.Request {
 		return f.legacyRequest(sess, r, msg)
 	}
-	err := checkBodyEra(&msg)
+	err := checkHandshake(&msg)
 	if err == nil {
 		err = sess.Send(newRequest(msg, r))
 	}
@@ -119,7 +119,7 @@ func (f *Front) legacyMessage(sess *live.Session, r *http.Request, msg wire.Mess
 
 func (f *Front) legacyRequest(sess *live.Session, r *http.Request, msg wire.Message) error {
 	id := bytes.Clone(msg.Bytes(msg.ID))
-	err := checkBodyEra(&msg)
+	err := checkHandshake(&msg)
 	switch {
 	case err != nil:
 	case isInitialize(&msg):

@@ -38,6 +38,7 @@ const (
 // session, one server called srv.
 type setup struct {
 	shared    bool
+	direct    bool     // servers of the per-request era
 	names     []string // of servers; default: srv
 	public    string
 	hosts     []string
@@ -103,7 +104,7 @@ func newRig(t testing.TB, s setup) *rig {
 		server := s.upstream
 		if server == nil {
 			server = process.New(process.Config{
-				Name: name, Shared: s.shared, Start: r.procs.start, StartTimeout: 2 * time.Minute, CallTimeout: 10 * time.Minute,
+				Name: name, Shared: s.shared, PerRequest: s.direct, Start: r.procs.start, StartTimeout: 2 * time.Minute, CallTimeout: 10 * time.Minute,
 				CallLimit: 2 * time.Hour, MaxMessage: maxMessage, Buffers: &r.buffers, ShowStderr: true, Version: "test", Log: quiet, Metrics: processes,
 			})
 		}

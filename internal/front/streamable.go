@@ -13,12 +13,14 @@ import (
 )
 
 func (f *Front) streamable(w http.ResponseWriter, r *http.Request, b *live.Backend) {
-	switch r.Method {
-	case http.MethodPost:
+	switch {
+	case r.Method == http.MethodPost:
 		f.post(w, r, b)
-	case http.MethodGet:
+	case claimsPerRequest(r.Header): // that revision has POST only
+		f.fail(w, nil, methodNotAllowed("POST"))
+	case r.Method == http.MethodGet:
 		f.get(w, r, b)
-	case http.MethodDelete:
+	case r.Method == http.MethodDelete:
 		f.delete(w, r, b)
 	default:
 		f.fail(w, nil, methodNotAllowed("GET, POST, DELETE"))
@@ -43,7 +45,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	var missing error // set where the session header leads nowhere here
 	limit, home := f.maxMessage(b), ""
 	id := r.Header.Get(mcp.HeaderSession)
-	if id != "" {
+	x := &exchange{f: f, w: w, r: r, b: b, takes: takes, perRequest: claimsPerRequest(r.Header)}
+	if id != "" && !x.perRequest {
 		sess, missing = f.find(r, b, session.Streamable, id)
 		if home = elsewhere(missing); missing != nil && home == "" {
 			limit = min(limit, echoLimit)
@@ -54,17 +57,22 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		if missing != nil {
 			err = missing
 		}
-		f.decline(w, r, b.Name, nil, err)
+		f.note(r, b.Name, err)
+		x.fail(err)
 		return
 	}
-	x := &exchange{f: f, w: w, r: r, b: b, takes: takes}
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return
 	}
 	msg, err := wire.Parse(body)
+	if err == nil && isPerRequest(&msg, r.Header) {
+		f.perRequest(x, msg, body)
+		return
+	}
 	if err == nil {
-		err = checkEra(&msg, r.Header)
+		x.perRequest = false
+		err = checkVersion(&msg, r.Header)
 	}
 	switch {
 	case err == nil && isInitialize(&msg):
@@ -74,7 +82,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	case missing != nil:
 		f.fail(w, errorID(&msg, err), missing)
 	case err != nil:
-		f.fail(w, errorID(&msg, err), err)
+		x.id = errorID(&msg, err)
+		x.fail(err)
 	case sess == nil:
 		f.fail(w, errorID(&msg, nil), refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "no_session",
 			"the header Mcp-Session-Id is missing; it comes with the answer to initialize"))
@@ -99,22 +108,7 @@ func isInitialize(msg *wire.Message) bool {
 	return msg.Kind == wire.Request && mcp.MethodOf(msg.MethodName()) == mcp.Initialize
 }
 
-// checkEra refuses what is not spoken here: the per-request era, and unknown
-// versions in the header of anything but initialize.
-func checkEra(msg *wire.Message, h http.Header) error {
-	if err := checkBodyEra(msg); err != nil {
-		return err
-	}
-	return checkVersion(msg, h)
-}
-
-func checkBodyEra(msg *wire.Message) error {
-	if v, ok := wire.Unquote(msg.Bytes(msg.P.MetaVersion)); ok && mcp.LooksModern(string(v)) {
-		return unsupportedVersion(string(v))
-	}
-	return nil
-}
-
+// checkVersion refuses unknown versions in the header of anything but initialize.
 func checkVersion(msg *wire.Message, h http.Header) error {
 	v := h.Get(mcp.HeaderVersion)
 	if v == "" || isInitialize(msg) || mcp.Revision(v).Handshake() {
@@ -183,7 +177,7 @@ func (f *Front) initialize(x *exchange, msg wire.Message) {
 // own way, and the answers form one array.
 func (f *Front) batch(x *exchange, sess *live.Session, body []byte) {
 	if sess == nil || sess.Revision() != mcp.R20250326 {
-		f.fail(x.w, nil, refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
+		x.fail(refuse(http.StatusBadRequest, mcp.CodeInvalidRequest, "batch", "batches exist only in sessions of revision 2025-03-26"))
 		return
 	}
 	reqs, replies, err := f.split(sess, x.r, body)
@@ -217,7 +211,10 @@ func (f *Front) split(sess *live.Session, r *http.Request, body []byte) (reqs []
 	for _, e := range elems {
 		msg, err := wire.Parse(append([]byte(nil), e...))
 		if err == nil {
-			err = checkEra(&msg, r.Header)
+			err = checkHandshake(&msg)
+		}
+		if err == nil {
+			err = checkVersion(&msg, r.Header)
 		}
 		if err == nil && isInitialize(&msg) {
 			err = refuse(0, mcp.CodeInvalidRequest, "batch", "initialize must not be part of a batch")
@@ -266,6 +263,14 @@ func (f *Front) delete(w http.ResponseWriter, r *http.Request, b *live.Backend) 
 	}
 	sess.Delete()
 	f.writeStatus(w, http.StatusNoContent)
+}
+
+// checkHandshake refuses a message of the per-request era where none can stand.
+func checkHandshake(msg *wire.Message) error {
+	if v, ok := wire.Unquote(msg.Bytes(msg.P.MetaVersion)); ok && mcp.LooksModern(string(v)) {
+		return unsupportedVersion(string(v))
+	}
+	return nil
 }
 
 // existing is the session that a request without a body names; nil: the request

@@ -148,10 +148,10 @@ func TestHeadersThatAreRefused(t *testing.T) {
 	rows = append(rows,
 		row{name: "bearer token beside X-API-Key", headers: []string{"Authorization: bearer x", "X-API-Key: y"}, body: ping, status: 400, code: "-32600", reason: "headers"},
 		row{name: "version unsupported", session: rev, headers: []string{"MCP-Protocol-Version: abc"}, body: ping, status: 400, code: "-32022", reason: "unsupported_version", id: "5"},
-		row{name: "version of the other era", session: rev, headers: []string{"MCP-Protocol-Version: 2026-07-28"}, body: ping, status: 400, code: "-32022", reason: "unsupported_version", id: "5"},
+		row{name: "version of the other era", session: rev, headers: []string{"MCP-Protocol-Version: 2026-07-28"}, body: ping, status: 400, code: "-32602", reason: "meta", id: "5"},
 		row{name: "version unsupported, GET", session: rev, method: "GET", headers: []string{"MCP-Protocol-Version: abc"}, status: 400, code: "-32022", reason: "unsupported_version"},
 		row{name: "version unsupported, DELETE", session: rev, method: "DELETE", headers: []string{"MCP-Protocol-Version: abc"}, status: 400, code: "-32022", reason: "unsupported_version"},
-		row{name: "version of the other era in the body", session: rev, body: `{"jsonrpc":"2.0","id":5,"method":"smuggled","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, status: 400, code: "-32022", reason: "unsupported_version", id: "5"},
+		row{name: "version of the other era in the body", session: rev, body: `{"jsonrpc":"2.0","id":5,"method":"smuggled","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, status: 400, code: "-32020", reason: "header_mismatch", id: "5"},
 		row{name: "Accept that fits nothing", session: rev, headers: []string{"Accept: text/html"}, body: ping, status: 406, code: "-32600", reason: "accept"},
 		row{name: "Accept of GET without events", session: rev, method: "GET", headers: []string{"Accept: application/json"}, status: 406, code: "-32600", reason: "accept"},
 		row{name: "Accept of a browser's GET", method: "GET", headers: []string{"Accept: text/html"}, status: 406, code: "-32600", reason: "accept"},
@@ -188,7 +188,7 @@ func TestVersionHeader(t *testing.T) {
 			}
 		}
 		got = r.do("POST", "/mcp", ping, session, "MCP-Protocol-Version: 2020-01-01")
-		if lookup(got.body, "error", "data", "requested") != `"2020-01-01"` || !strings.Contains(got.body, `"supported":["2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`) {
+		if lookup(got.body, "error", "data", "requested") != `"2020-01-01"` || !strings.Contains(got.body, `"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`) {
 			t.Errorf("got %s", got.body)
 		}
 	})

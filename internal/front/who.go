@@ -67,7 +67,7 @@ func (f *Front) metadata(w http.ResponseWriter, r *http.Request, rest string) {
 		}
 	}
 	if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
-		f.preflight(w)
+		f.preflight(w, r)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -25,6 +25,7 @@ type Backend struct {
 	retired      bool
 	closing      bool // Server.Close was called
 	slots        int
+	lone         int // calls that are of no session
 	perPrincipal map[string]int
 	state        State
 }
@@ -112,13 +113,14 @@ func (m *Manager) release(b *Backend, principal string) {
 // when it has none. Idempotent.
 func (m *Manager) Retire(b *Backend) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	b.retired = true
 	m.closeRetiredLocked(b)
+	m.mu.Unlock()
+	m.endListens(b, ErrRetired)
 }
 
 func (m *Manager) closeRetiredLocked(b *Backend) {
-	if b.retired && b.slots == 0 && !b.closing {
+	if b.retired && b.slots == 0 && b.lone == 0 && !b.closing {
 		b.closing = true
 		m.closing.Go(b.Server.Close)
 	}

@@ -170,6 +170,7 @@ func (m *Manager) StartDrain() {
 		s.mu.Unlock()
 		s.tellListener()
 	}
+	m.endListens(nil, ErrDraining)
 }
 
 // Draining tells whether new sessions and calls are refused.
@@ -194,6 +195,7 @@ func (m *Manager) Close() {
 	for _, s := range sessions {
 		s.end(upstream.ErrShutdown)
 	}
+	m.endLone(upstream.ErrShutdown, func(*callSink) bool { return true })
 	m.mu.Lock()
 	for len(m.all) > 0 { // others may be ending a session just now, which never takes long
 		m.gone.Wait()

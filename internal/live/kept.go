@@ -6,7 +6,7 @@ import "slices"
 // Only so many, and so many bytes, are kept of one session; see shelf for the
 // bytes of all.
 func (s *Session) retireLocked(st *Stream) {
-	if !st.keep {
+	if !st.keep || s.lone {
 		s.forgetLocked(st)
 		return
 	}

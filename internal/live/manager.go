@@ -73,8 +73,9 @@ type Manager struct {
 	slots        int            // sessions, those that are opening counted
 	perPrincipal map[string]int // sessions by principal
 	sessions     map[tableKey]*Session
-	all          map[*Session]struct{} // also those not yet registered
-	gone         sync.Cond             // a session left all; uses mu
+	all          map[*Session]struct{}  // also those not yet registered
+	lone         map[*callSink]struct{} // calls that are of no session
+	gone         sync.Cond              // a session left all; uses mu
 
 	closing  sync.WaitGroup // servers of retired backends
 	sweeping sync.WaitGroup
@@ -94,6 +95,7 @@ func NewManager(cfg Config) *Manager {
 		perPrincipal: make(map[string]int),
 		sessions:     make(map[tableKey]*Session),
 		all:          make(map[*Session]struct{}),
+		lone:         make(map[*callSink]struct{}),
 	}
 	m.gone.L = &m.mu
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -162,8 +162,12 @@ func (r *Reader) Close() {
 	attached := st.reader == r
 	r.detachLocked()
 	var drop *Stream
+	reason := error(errAbandoned)
 	switch {
 	case st.reader != nil: // another one took over
+	case s.lone:
+		st.freeLocked() // nobody can come back
+		drop, reason = st, upstream.ErrCancelled
 	case s.ended:
 		st.freeLocked() // nobody can come back
 	case st.own:
@@ -174,7 +178,7 @@ func (r *Reader) Close() {
 	}
 	s.mu.Unlock()
 	if drop != nil {
-		s.cancelAll(drop, errAbandoned)
+		s.cancelAll(drop, reason)
 	}
 	if st.own {
 		s.tellListener()
@@ -186,7 +190,7 @@ func (r *Reader) Close() {
 // is about to get an event id.
 func (r *Reader) Keep() {
 	r.st.s.mu.Lock()
-	r.st.keep = !r.st.s.ended
+	r.st.keep = !r.st.s.ended && !r.st.s.lone
 	r.st.opened = true
 	r.st.s.mu.Unlock()
 }

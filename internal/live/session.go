@@ -21,6 +21,7 @@ type Session struct {
 	principal string
 	transport session.Transport
 	created   time.Time
+	lone      bool // it is one request of the per-request era, and nothing else
 
 	mu         sync.Mutex
 	who        upstream.Principal // for the audit log; nil until initialize
@@ -53,8 +54,13 @@ type Session struct {
 // ID is the session id. It must not stand in any log line.
 func (s *Session) ID() string { return s.id }
 
-// Hash is the form of the session id that may be logged.
-func (s *Session) Hash() string { return session.ShortHash(s.id) }
+// Hash is the form of the session id that may be logged; "" for what has none.
+func (s *Session) Hash() string {
+	if s.lone {
+		return ""
+	}
+	return session.ShortHash(s.id)
+}
 
 // Server is the name of its server.
 func (s *Session) Server() string { return s.backend.Name }
@@ -176,6 +182,15 @@ func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request
 		sink.End(err)
 		return nil
 	}
+	if run := s.started(sink, call); req.Inline {
+		return run
+	}
+	return nil
+}
+
+// started notes a call that has begun, and returns it if it can be run by
+// whoever waits for it.
+func (s *Session) started(sink *callSink, call upstream.Call) upstream.Runner {
 	s.mu.Lock()
 	sink.call = call
 	doomed := sink.doomed
@@ -183,10 +198,8 @@ func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request
 	if doomed != nil {
 		call.Cancel(doomed)
 	}
-	if run, ok := call.(upstream.Runner); ok && req.Inline {
-		return run
-	}
-	return nil
+	run, _ := call.(upstream.Runner)
+	return run
 }
 
 func (s *Session) cancelAll(st *Stream, reason error) {

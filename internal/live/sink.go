@@ -21,6 +21,7 @@ type callSink struct {
 	started time.Time
 	audited *audit.Entry // what is known of it before its end; nil: there is no audit log
 	refused bool         // it was not sent; set before End
+	entered bool         // it is one of Backend.lone
 
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
@@ -116,7 +117,7 @@ func (c *callSink) End(reason error) {
 		if errors.As(reason, &e) {
 			c.st.retryAfter = e.RetryAfter
 		}
-		cut = c.st.appendLocked(upstream.ErrorReply(c.id, reason), reply)
+		cut = c.st.appendLocked(c.errorReply(reason), reply)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
 	replied, failed := c.replied, c.failed
@@ -126,6 +127,7 @@ func (c *callSink) End(reason error) {
 	s.delivered(cut && c.st.own)
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
 	c.audit(outcome(replied, failed, c.refused, reason))
+	s.m.leaveLone(c)
 	s.m.callEnded()
 	switch {
 	case c.method != mcp.Initialize:

@@ -212,3 +212,14 @@ func (m Method) IsListChanged() bool {
 	}
 	return false
 }
+
+// PerRequest reports whether a client may send m as a request of 2026-07-28. An
+// unknown method is for the server to refuse.
+func (m Method) PerRequest() bool {
+	switch m {
+	case Initialize, Ping, LoggingSetLevel, ResourcesSubscribe, ResourcesUnsubscribe, TasksList, TasksResult,
+		SamplingCreateMessage, ElicitationCreate, RootsList:
+		return false
+	}
+	return m < NotifInitialized
+}

@@ -1,5 +1,7 @@
 package mcp
 
+import "slices"
+
 // Revision is a protocol version as it is written on the wire: a date,
 // "YYYY-MM-DD", so that the order of strings is the order in time. A value from
 // a peer may be any string; Known tells whether it is one of the five.
@@ -78,3 +80,20 @@ func dateShaped(s string) bool {
 	}
 	return true
 }
+
+// SupportedVersions is the JSON array of the revisions that clients may speak,
+// newest first.
+var SupportedVersions = func() string {
+	list := `["` + string(R20260728) + `"`
+	for _, r := range Handshakes() {
+		list += `,"` + string(r) + `"`
+	}
+	return list + "]"
+}()
+
+// IsLogLevel reports whether level is one of the eight of RFC 5424 (all
+// revisions, server/utilities/logging).
+func IsLogLevel(level string) bool { return slices.Contains(LogLevels, level) }
+
+// LogLevels are the levels of log messages, the least severe first.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
@@ -85,6 +86,30 @@ func (w *wrapped) Open(init upstream.Request, reply, events upstream.Sink) (upst
 	c.Conn = inner
 	return withOptions(c), nil
 }
+
+// Ask makes wrapped an upstream.Asker, of use where the server is one. The rules are
+// those for this one request.
+func (w *wrapped) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
+	server, ok := w.Server.(upstream.Asker)
+	if !ok {
+		return nil, errNoAsker
+	}
+	rules, err := w.rules(req)
+	if err != nil {
+		return nil, err
+	}
+	if rules == nil {
+		rules = &Rules{Shared: true}
+	}
+	g := &guard{rules: rules, refusals: w.refusals}
+	if err := g.refuse(&req); err != nil {
+		return nil, err
+	}
+	w.setHeader(&req)
+	return server.Ask(req, g.watch(&req, sink))
+}
+
+var errNoAsker = upstream.Errorf(mcp.CodeInternal, "era", "this server is not reached by requests of the per-request era")
 
 // attacher is wrapped for a server whose sessions can move.
 type attacher struct {

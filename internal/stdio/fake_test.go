@@ -179,15 +179,23 @@ type run struct {
 // serve runs a test with a client; it ends by the end of its input.
 func serve(t *testing.T, srv *fakeServer, test func(r *run)) {
 	t.Helper()
+	serveOn(t, srv, srv, test)
+}
+
+// serveOn serves server, of which srv is a part.
+func serveOn(t *testing.T, server upstream.Server, srv *fakeServer, test func(r *run)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, srv)
+		r := startOn(t, server, srv)
 		go r.read()
 		test(r)
 		must(t, r.close())
 	})
 }
 
-func start(t *testing.T, srv *fakeServer) *run {
+func start(t *testing.T, srv *fakeServer) *run { return startOn(t, srv, srv) }
+
+func startOn(t *testing.T, server upstream.Server, srv *fakeServer) *run {
 	r := &run{t: t, srv: srv, lines: make(chan string, 10000), done: make(chan error, 1)}
 	var inR *io.PipeReader
 	var outW *io.PipeWriter
@@ -196,7 +204,7 @@ func start(t *testing.T, srv *fakeServer) *run {
 	var ctx context.Context
 	ctx, r.cancel = context.WithCancel(t.Context())
 	go func() {
-		r.done <- Serve(ctx, inR, outW, Options{Server: srv, MaxMessage: 1 << 10, Log: slog.New(slog.DiscardHandler)})
+		r.done <- Serve(ctx, inR, outW, Options{Server: server, MaxMessage: 1 << 10, Log: slog.New(slog.DiscardHandler)})
 		_ = outW.Close()
 		_ = inR.Close()
 	}()

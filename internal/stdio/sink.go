@@ -13,9 +13,10 @@ import (
 // sink writes what belongs to one call.
 type sink struct {
 	// static
-	c     *client
-	id    []byte   // raw token
-	opens *session // of an initialize that begins one; else nil
+	c          *client
+	id         []byte   // raw token
+	opens      *session // of an initialize that begins one; else nil
+	perRequest bool     // of the per-request era; set before it is used
 
 	mu      sync.Mutex
 	replied bool
@@ -71,7 +72,11 @@ func (s *sink) End(reason error) {
 		}
 	}
 	if !replied && !errors.Is(reason, upstream.ErrCancelled) {
-		s.c.refuse(s.id, reason)
+		if s.perRequest {
+			s.c.w.put(upstream.PerRequestErrorReply(s.id, reason))
+		} else {
+			s.c.refuse(s.id, reason)
+		}
 	}
 	s.c.count(-1)
 }

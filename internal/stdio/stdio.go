@@ -4,6 +4,7 @@
 //	Serve                 reads lines until the client closes its end
 //	  client.line         one message, or a batch of 2025-03-26
 //	    client.initialize opens the connection
+//	    client.perRequest a request of 2026-07-28, which needs none: upstream.Asker
 //	    upstream.Conn     requests by Start, the rest by Send
 //	      sink.Deliver    queues for the one goroutine that writes
 //	  writer.run
@@ -65,6 +66,7 @@ type client struct {
 	now    *session // nil before initialize, and after the session's end
 	lost   error    // what ended the last one; nil: there was none
 	calls  int      // open
+	asked  []*ask   // of these, the requests of the per-request era
 }
 
 // session is what one initialize began. Guarded by client.mu.
@@ -98,9 +100,14 @@ func (c *client) end() {
 	c.mu.Lock()
 	c.closed = true
 	s := c.now
+	asked := c.asked
+	c.asked = nil
 	c.mu.Unlock()
 	if s != nil {
 		s.drop(upstream.ErrClosed)
+	}
+	for _, a := range asked {
+		a.cancel(upstream.ErrCancelled)
 	}
 }
 
@@ -171,6 +178,9 @@ func (c *client) message(b []byte) {
 	c.mu.Unlock()
 	switch {
 	case closed:
+	case isPerRequest(&req):
+		c.perRequest(req)
+	case req.Method == mcp.NotifCancelled && c.cancelAsk(&msg):
 	case req.Method == mcp.Initialize && msg.Kind == wire.Request:
 		c.initialize(req, s)
 	case s == nil:

@@ -30,7 +30,8 @@ type Error struct {
 	Status  int // of an HTTP server's answer, where that is what failed; else 0
 	// RetryAfter is the header of that name in the answer, "" if there was none.
 	RetryAfter string
-	Err        error // may be nil
+	Data       string // further members of error.data, as JSON: `,"k":v`
+	Err        error  // may be nil
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -78,6 +79,41 @@ func RPCError(err error) *Error {
 // id, marked as Signalbox's own so that a user can tell it from the server's.
 func ErrorReply(id []byte, err error) []byte {
 	e := RPCError(err)
+	return wire.AppendError(nil, id, e.Code, e.Message, e.data())
+}
+
+// data is error.data.
+func (e *Error) data() []byte {
 	data := append([]byte(`{"source":"signalbox","reason":`), wire.AppendQuote(nil, e.Reason)...)
-	return wire.AppendError(nil, id, e.Code, e.Message, append(data, '}'))
+	return append(append(data, e.Data...), '}')
+}
+
+// PerRequestErrorReply is ErrorReply for a client of 2026-07-28, which allows
+// other codes (basic/index, "Error codes"), and leaves an id out that is not known.
+func PerRequestErrorReply(id []byte, err error) []byte {
+	e := RPCError(err)
+	reply := wire.AppendError(nil, id, PerRequestCode(e.Code), e.Message, e.data())
+	if id == nil {
+		return wire.Remove(reply, "id")
+	}
+	return reply
+}
+
+// PerRequestCode is the error code for a client of 2026-07-28: those from -32000
+// to -32019 mean nothing there, and two that older revisions define are gone.
+func PerRequestCode(code int) int {
+	switch {
+	case code == mcp.CodeResourceNotFound:
+		return mcp.CodeInvalidParams
+	case code <= mcp.CodeServer && code > mcp.CodeHeaderMismatch, code == mcp.CodeURLElicitationRequired, code == 0:
+		return mcp.CodeInternal
+	}
+	return code
+}
+
+// ListenEnd is the response that ends a subscriptions/listen of that id in good
+// order (2026-07-28, basic/patterns/subscriptions).
+func ListenEnd(id []byte) []byte {
+	result := append([]byte(`{"resultType":"complete","_meta":{"`+mcp.MetaSubscription+`":`), id...)
+	return wire.AppendResult(nil, id, append(result, "}}"...))
 }

@@ -28,6 +28,9 @@ type Request struct {
 	Inline bool
 	// Principal is who sent it; nil where nobody is told from others.
 	Principal Principal
+	// Address of an HTTP server (scheme://host:port) that has what the request goes
+	// on with, so far as is known, as a Frame has named it; "": any.
+	Address string
 	// Buffer is what Msg lies in, if that came from a buf.Pool. A receiver that
 	// needs Msg no more may put it back.
 	Buffer []byte
@@ -66,6 +69,7 @@ type Frame struct {
 	Buffer   []byte // what Data lies in, if that came from a buf.Pool; else nil
 	Method   mcp.Method
 	Relation Relation
+	Address  string // of a reply of the per-request era by HTTP: who gave it
 }
 
 // Verdict is a sink's answer to one frame.

@@ -76,6 +76,7 @@ export async function main(run) {
       url: { type: "string" },
       directory: { type: "string" },
       targets: { type: "string" },
+      mode: { type: "string" },
     },
   });
   console.log(JSON.stringify(await run(values)));

@@ -3,4 +3,35 @@
 // the server asks something in the middle of a call, the call is parked: its client
 // gets an input_required result and comes back with the answers (MCP 2026-07-28,
 // basic/patterns/mrtr).
+//
+// The path of one call:
+//
+//	Server.Ask                  one request of a client
+//	  group.enterLocked         waits until a session of its principal may take it
+//	    session.open            initialize with what this client can do
+//	    session.takeLocked      one call at a time, where the server may ask something
+//	  call.start                the client's bytes, less what only its era knows (edit.go)
+//	    Conn.Start
+//	      ~ the server works, and asks ~
+//	call.Deliver
+//	  call.question             what the client did not declare is refused at once
+//	    call.gathered           25 ms later, with what else was asked until then
+//	      call.parkLocked       input_required; nothing but the record in Server.parked is left
+//	      ~ the client asks its user ~
+//	Server.Ask
+//	  Server.retry              opens requestState, finds the record, consumes it
+//	    session.respondLocked   each answer, under the id by which the server asked
+//	      ~ the server works on ~
+//	call.Deliver
+//	  call.finishLocked         gives the session back
+//	    exchange.settle         the reply in this era's form
+//
+// Sessions are kept by group and pool. A group is one principal (with whatever
+// Config.Scope adds), and its sessions are bounded; a pool is those of them that
+// were opened with equal capabilities. What a session's server says unasked reaches
+// the subscriptions/listen of its group (listen.go), and nobody else.
+//
+// Everything is guarded by Server.mu. Sinks and connections are never called under
+// it: what is to be done by them is noted in a later, and done when the lock is
+// free again. What must keep its order stands in a line.
 package park

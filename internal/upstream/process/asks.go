@@ -30,7 +30,11 @@ const pingWait = 3 * time.Second
 // request routes what the process asks.
 func (h *hub) request(msg *wire.Message) {
 	method := mcp.MethodOf(msg.MethodName())
-	if h.shared {
+	switch {
+	case h.direct: // forbidden there, and so is answering it
+		h.srv.drops.add(DropRefusedRequest, methodName(msg))
+		return
+	case h.shared:
 		h.sharedRequest(method, msg)
 		return
 	}

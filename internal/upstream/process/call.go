@@ -23,7 +23,8 @@ type call struct {
 	token  []byte        // the client's raw progress token; nil for none
 	sink   upstream.Sink // nil for a call of Signalbox itself
 	done   func(wire.Message, error)
-	task   bool // asks for a task (2025-11-25): the token outlives the response
+	task   bool   // asks for a task (2025-11-25): the token outlives the response
+	again  []byte // the line of a subscriptions/listen, for the next life of the process
 	// version is what the client of a shared process asks initialize for.
 	version mcp.Revision
 
@@ -36,6 +37,7 @@ type call struct {
 	taskID  string        // of the task that it is about, or has begun
 	sub     *subscription // that it waits for, on a shared process
 	brief   bool          // and its session has unsubscribed meanwhile
+	acked   bool          // a subscriptions/listen whose client has heard that it stands
 }
 
 // newCall reads what the table needs of a client's request. Id and token are
@@ -116,6 +118,9 @@ func (k *call) reply(msg *wire.Message, buffer []byte) {
 		return
 	}
 	data := restore(msg.Raw, msg.ID, k.id)
+	if k.method == mcp.SubscriptionsListen {
+		data, buffer = k.ownSubscription(data), nil
+	}
 	k.sink.Deliver(upstream.Frame{Data: data, Buffer: buffer, Method: k.method, Relation: upstream.Reply})
 	k.sink.End(nil)
 }

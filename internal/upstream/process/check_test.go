@@ -32,7 +32,7 @@ func (h *hub) checkLocked(t testing.TB) {
 	if !first.IsZero() && !h.closed && (h.timerAt.IsZero() || h.timerAt.After(first)) {
 		t.Errorf("sweep comes at %v, a call expires at %v", h.timerAt, first)
 	}
-	if h.shared && h.link == nil && unsent+len(h.own.calls) > 0 {
+	if h.shared && !h.direct && h.link == nil && unsent+len(h.own.calls) > 0 { // a listen may wait for the next process
 		t.Errorf("no process, but %d bytes wait for it and %d own calls are open", unsent, len(h.own.calls))
 	}
 	for uri, s := range h.subs {

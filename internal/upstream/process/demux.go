@@ -39,6 +39,9 @@ func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 		return
 	}
 	h.takeLocked(k)
+	if h.direct {
+		l.heardLocked()
+	}
 	if k.method == mcp.Initialize && k.done == nil {
 		k.conn.acceptedLocked(l, msg)
 	}
@@ -84,7 +87,11 @@ func (h *hub) notification(msg *wire.Message) {
 		h.progress(msg)
 		return
 	}
-	if h.shared {
+	switch {
+	case h.direct:
+		h.directNotification(method, msg)
+		return
+	case h.shared:
 		h.sharedNotification(method, msg)
 		return
 	}
@@ -125,7 +132,7 @@ func (h *hub) progress(msg *wire.Message) {
 	// The call's client takes plain JSON, or its response is out and the task
 	// that it began runs on.
 	frame.Relation = upstream.Loose
-	if k.conn.events.Deliver(frame) != upstream.Taken {
+	if k.conn.events == nil || k.conn.events.Deliver(frame) != upstream.Taken {
 		h.srv.drops.add(DropNoReader, mcp.NotifProgress.String())
 	}
 }

@@ -9,6 +9,9 @@ import (
 
 func (k *call) setDeadlines(cfg *Config) {
 	now := time.Now()
+	if k.again != nil {
+		return // a listen is open for as long as its client is there
+	}
 	switch k.method {
 	case mcp.Initialize:
 		k.idleAt = now.Add(cfg.StartTimeout)
@@ -19,7 +22,7 @@ func (k *call) setDeadlines(cfg *Config) {
 	k.limitAt = now.Add(cfg.CallLimit)
 }
 
-// expiresLocked tells when the call runs out if nothing happens. While the
+// expiresLocked tells when the call runs out if nothing happens; zero: never. While the
 // client owes the server an answer, only the hard limit counts.
 func (k *call) expiresLocked() (time.Time, error) {
 	if k.method != mcp.Initialize && k.conn.owed > 0 || k.idleAt.IsZero() || k.limitAt.Before(k.idleAt) {
@@ -43,8 +46,9 @@ func (c *conn) resumeLocked() {
 
 // armLocked makes sweep run at the latest when k expires.
 func (h *hub) armLocked(k *call) {
-	at, _ := k.expiresLocked()
-	h.armAtLocked(at)
+	if at, _ := k.expiresLocked(); !at.IsZero() {
+		h.armAtLocked(at)
+	}
 }
 
 func (h *hub) armAtLocked(at time.Time) {
@@ -71,6 +75,9 @@ func (h *hub) sweep() {
 	for _, c := range h.conns {
 		for _, k := range c.calls {
 			at, err := k.expiresLocked()
+			if at.IsZero() {
+				continue
+			}
 			if at.After(now) {
 				if next.IsZero() || at.Before(next) {
 					next = at

@@ -20,6 +20,7 @@ type hub struct {
 	// static
 	srv    *Server
 	shared bool
+	direct bool // of the per-request era; shared, too
 	log    *slog.Logger
 	own    *conn // Signalbox's own calls on a shared process
 
@@ -35,6 +36,7 @@ type hub struct {
 	// shared only, guarded by mu
 	initResult []byte                   // what the process answered to initialize, for the next client
 	subs       map[string]*subscription // by URI
+	logging    *call                    // of the per-request era: the call whose log messages come
 	quick      int                      // lives in a row that were short, or never began
 	startedAt  time.Time                // when it answered initialize; zero while it has not
 }
@@ -47,7 +49,7 @@ const (
 )
 
 func newHub(s *Server) *hub {
-	h := &hub{srv: s, shared: s.cfg.Shared, log: s.cfg.Log, conns: make(map[string]*conn)}
+	h := &hub{srv: s, shared: s.cfg.Shared, direct: s.cfg.PerRequest, log: s.cfg.Log, conns: make(map[string]*conn)}
 	if h.shared {
 		h.subs = make(map[string]*subscription)
 		h.own = newConn(h, nil)
@@ -126,6 +128,9 @@ func (h *hub) takeLocked(k *call) bool {
 	if k.sub != nil {
 		h.unwaitLocked(k)
 	}
+	if h.logging == k {
+		h.logging = nil
+	}
 	return true
 }
 
@@ -154,8 +159,10 @@ func (h *hub) writeLocked(line []byte, header http.Header) error {
 }
 
 // upLocked tells whether calls can go to the process: it has answered
-// initialize, and nobody has told it to stop.
-func (h *hub) upLocked() bool { return h.link != nil && h.link.up && !h.closed }
+// initialize where there is such a thing, and nobody has told it to stop.
+func (h *hub) upLocked() bool {
+	return h.link != nil && !h.closed && (h.link.up || h.direct && h.link.pipe != nil && h.link.doomed == nil)
+}
 
 // stopLocked ends the life of the process, if there is one.
 func (h *hub) stopLocked() {

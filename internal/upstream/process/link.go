@@ -191,7 +191,11 @@ func (h *hub) endErrorLocked(l *link, info child.ExitInfo) error {
 	case l.up:
 		return h.exitError(l, info.String())
 	}
-	err := h.startError(l, info.String()+" before it answered initialize")
+	before := " before it answered initialize"
+	if h.direct {
+		before = " before it answered anything"
+	}
+	err := h.startError(l, info.String()+before)
 	if h.shared {
 		h.srv.failedStart(err)
 	}

@@ -113,6 +113,8 @@ func (h *hub) start(l *link) {
 	switch {
 	case err == nil && h.closed:
 		l.pipe.Stop()
+	case err == nil && h.direct:
+		ended = h.upDirectLocked(l)
 	case err == nil:
 		if err = h.initializeLocked(l); err != nil {
 			ended = h.giveUpLocked(l, err)

@@ -15,7 +15,8 @@ func (h *hub) deathLocked(reason error) []over {
 		s.ask, s.on = nil, false
 		h.nextLocked(s)
 	}
-	ended := h.takeAllLocked(reason)
+	waiting := h.listensLocked()
+	ended := append(h.takeAllLocked(reason), h.waitLocked(waiting)...)
 	h.quick++
 	if !h.startedAt.IsZero() && time.Since(h.startedAt) > quickLife {
 		h.quick = 1
@@ -28,7 +29,7 @@ func (h *hub) deathLocked(reason error) []over {
 // reviveLaterLocked starts the process again after a pause if sessions still
 // need it. A request that comes earlier starts it at once.
 func (h *hub) reviveLaterLocked() {
-	if h.closed || len(h.conns) <= 1 { // the hub's own is always there
+	if !h.neededLocked() {
 		return
 	}
 	wait := (&breaker{fails: h.quick}).delay()
@@ -39,10 +40,15 @@ func (h *hub) reviveLaterLocked() {
 	}
 }
 
+// neededLocked: there are sessions, or listens, for which a process must run.
+func (h *hub) neededLocked() bool {
+	return !h.closed && (len(h.conns) > 1 || h.direct && len(h.own.calls) > 0) // the hub's own is always there
+}
+
 func (h *hub) revive() {
 	h.mu.Lock()
 	var begin *link
-	if !h.closed && len(h.conns) > 1 {
+	if h.neededLocked() {
 		var err error
 		if begin, err = h.beginLocked(); err != nil {
 			h.quick++

@@ -34,6 +34,9 @@ type HeaderPipe interface {
 type Config struct {
 	Name   string
 	Shared bool // one process for all sessions
+	// PerRequest: the server speaks 2026-07-28, and is reached by Ask instead of
+	// Open; Shared is of no account.
+	PerRequest bool
 	// Start starts one process. The handler's methods are called by one
 	// goroutine, perhaps before Start returns; Start must not wait for them. The
 	// request is the client's initialize; empty for a shared process.
@@ -74,6 +77,8 @@ func New(cfg Config) *Server {
 		count: cfg.Metrics.of(cfg.Name),
 		drops: &drops{server: cfg.Name, count: cfg.Metrics.Drops, log: cfg.Log, warned: make(map[string]bool)},
 	}
+	cfg.Shared = cfg.Shared || cfg.PerRequest
+	s.cfg = cfg
 	if cfg.Shared {
 		s.shared = newHub(s)
 		s.hubs[s.shared] = struct{}{}

@@ -24,7 +24,7 @@ func (c *conn) startShared(k *call, req upstream.Request) (upstream.Call, error)
 		return k, nil
 	case mcp.LoggingSetLevel:
 		// No log message of a shared process is delivered, so no level can matter.
-		if level, _ := wire.Unquote(req.Msg.Bytes(req.Msg.P.Level)); !validLevel(string(level)) {
+		if level, _ := wire.Unquote(req.Msg.Bytes(req.Msg.P.Level)); !mcp.IsLogLevel(string(level)) {
 			k.fail(upstream.Errorf(mcp.CodeInvalidParams, "level", "unknown log level"))
 		} else {
 			k.answer("{}")
@@ -91,14 +91,6 @@ func (h *hub) passSharedLocked(req *upstream.Request) error {
 		return nil
 	}
 	return h.writeLocked(ownLine(req.Msg.Raw), req.Header)
-}
-
-func validLevel(level string) bool {
-	switch level {
-	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
-		return true
-	}
-	return false
 }
 
 // sharedNotification routes what a shared process says. Progress was routed

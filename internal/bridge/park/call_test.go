@@ -1,0 +1,406 @@
+package park
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+const hello = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+
+var (
+	ann = sender{who: person("ann")}
+	bob = sender{who: person("bob")}
+)
+
+// can is s with capabilities.
+func (s sender) can(caps string) sender { s.caps = caps; return s }
+
+// with is s with more members of _meta.
+func (s sender) with(meta string) sender { s.meta += "," + meta; return s }
+
+func TestCall(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		s := ann.with(`"progressToken":"p","traceparent":"00-1","io.modelcontextprotocol/clientInfo":{"name":"c","version":"2"},"io.modelcontextprotocol/later":1`)
+		s.header = map[string][]string{"X-User": {"ann"}}
+		c := r.ask(s, `"one"`, "tools/call", `"name":"t","arguments":{"n":9007199254740993, "e":"\u0065"},"extra":[1]`)
+		ses := r.conns(1)[0]
+		equal(t, "initialize", string(ses.init.Msg.Raw), `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"2"}}}`)
+		equal(t, "notifications", ses.said(), []string{hello})
+		k := r.leg(ses)
+		for _, req := range []upstream.Request{ses.init, k.req} {
+			if req.Principal != person("ann") || req.Header.Get("X-User") != "ann" {
+				t.Errorf("%s went without principal or headers", req.Method)
+			}
+		}
+		equal(t, "request", string(k.req.Msg.Raw), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"n":9007199254740993, "e":"\u0065"},"extra":[1],"_meta":{"progressToken":1,"traceparent":"00-1"}}}`)
+		k.progress(1)
+		k.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":77,"progress":2}}`)
+		k.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":1}}`)
+		k.say(`{"jsonrpc":"2.0","method":"notifications/custom","params":{"x":1.50}}`)
+		k.loose(`{"jsonrpc":"2.0","method":"notifications/custom","params":{"x":2}}`)
+		k.result(`{"content":[ ],"structuredContent":{"n":1.0}}`)
+		synctest.Wait()
+		equal(t, "client", c.take(), []string{
+			`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}`,
+			`{"jsonrpc":"2.0","method":"notifications/custom","params":{"x":1.50}}`,
+			`{"jsonrpc":"2.0","id":"one","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"1"}},"content":[ ],"structuredContent":{"n":1.0}}}`,
+			"END",
+		})
+	})
+}
+
+func TestClientInfoOfSignalbox(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(ann, "1", "tools/list", "")
+		equal(t, "clientInfo", at(string(r.conns(1)[0].init.Msg.Raw), "params", "clientInfo"), `{"name":"signalbox","version":"9"}`)
+	})
+}
+
+func TestUnknownMethodIsTheServersMatter(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		c := r.ask(ann, "1", "custom/thing", `"a":1`)
+		r.leg(r.conns(1)[0]).error(-32601, "no such method")
+		synctest.Wait()
+		equal(t, "reply", c.last(), `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}`)
+	})
+}
+
+func TestRefusedHere(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		for _, m := range []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+			"sampling/createMessage", "elicitation/create", "roots/list"} {
+			equal(t, m, r.refused(ann, "1", m, ""), "-32601 method_era")
+		}
+		for _, m := range []string{"tasks/get", "tasks/list", "tasks/result", "tasks/cancel", "tasks/update"} {
+			equal(t, m, r.refused(ann, "1", m, ""), "-32601 tasks_era")
+		}
+		equal(t, "task", r.refused(ann, "1", "tools/call", `"name":"t","task":{}`), "-32602 tasks_era")
+		equal(t, "level", r.refused(ann.with(`"io.modelcontextprotocol/logLevel":"loud"`), "1", "tools/list", ""), "-32602 level")
+		equal(t, "capabilities", r.refused(ann.can(`{"roots":true}`), "1", "tools/list", ""), "-32602 capabilities")
+		equal(t, "capabilities twice", r.refused(ann.can(`{"roots":{},"Roots":{}}`), "1", "tools/list", ""), "-32602 capabilities")
+		equal(t, "state", r.refused(ann, "1", "tools/call", `"name":"t","requestState":1`), "-32602 request_state")
+		equal(t, "no state", r.refused(ann, "1", "tools/call", `"name":"t","inputResponses":{}`), "-32602 request_state")
+		r.conns(0)
+	})
+}
+
+func TestErrorsOfTheServer(t *testing.T) {
+	for _, tt := range []struct{ method, params, server, client string }{
+		{"tools/call", `"name":"t"`, `{"code":0,"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32000,"message":"m","data":1.0}`, `{"code":-32603,"message":"m","data":1.0}`},
+		{"tools/call", `"name":"t"`, `{"code":-32019,"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32001,"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32020,"message":"m"}`, `{"code":-32020,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32602,"message":"m"}`, `{"code":-32602,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":7,"message":"m"}`, `{"code":7,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":1.5,"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32042,"message":"m"}`, `{"code":-32603,"message":"m"}`},
+		{"tools/call", `"name":"t"`, `{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"form"}]}}`, `{"code":-32603,"message":"m","data":{"elicitations":[{"mode":"form"}]}}`},
+		{"resources/read", `"uri":"a:\u0062"`, `{"code":-32002,"message":"m"}`, `{"data":{"uri":"a:\u0062"},"code":-32602,"message":"m"}`},
+		{"resources/read", `"uri":"a:b"`, `{"code":-32002,"message":"m","data":{"x":1}}`, `{"code":-32602,"message":"m","data":{"uri":"a:b","x":1}}`},
+		{"resources/read", `"uri":"a:b"`, `{"code":-32002,"message":"m","data":{"uri":"c"}}`, `{"code":-32602,"message":"m","data":{"uri":"c"}}`},
+		{"resources/read", `"uri":"a:b"`, `{"code":-32002,"message":"m","data":"d"}`, `{"code":-32602,"message":"m","data":"d"}`},
+	} {
+		run(t, nil, func(r *rig) {
+			c := r.ask(ann, "5", tt.method, tt.params)
+			k := r.leg(r.conns(1)[0])
+			k.answer([]byte(`{"jsonrpc":"2.0","id":` + string(k.id()) + `,"error":` + tt.server + `}`))
+			synctest.Wait()
+			equal(t, tt.server, c.last(), `{"jsonrpc":"2.0","id":5,"error":`+tt.client+`}`)
+		})
+	}
+}
+
+func TestAnErrorThatNamesNoRequest(t *testing.T) {
+	for _, server := range []string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"m"}}`, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"}}`} {
+		run(t, nil, func(r *rig) {
+			c := r.ask(ann, "5", "tools/list", "")
+			r.leg(r.conns(1)[0]).answer([]byte(server))
+			synctest.Wait()
+			got := c.last()
+			equal(t, "id and code", at(got, "id")+at(got, "error", "code"), "5-32603")
+		})
+	}
+}
+
+func TestFailuresOfTheConnection(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{upstream.CallTimeout, "-32603 timeout"},
+		{upstream.ErrBusy, "-32603 busy"},
+		{upstream.Errorf(mcp.CodeInternal, "process_exited", "gone"), "-32603 process_exited"},
+	} {
+		run(t, nil, func(r *rig) {
+			c := r.ask(ann, "5", "tools/list", "")
+			r.leg(r.conns(1)[0]).end(tt.err)
+			synctest.Wait()
+			equal(t, "client", c.reason(), tt.want)
+			if !errors.Is(c.err, tt.err) {
+				t.Errorf("%v does not wrap %v", c.err, tt.err)
+			}
+		})
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	for _, answer := range []string{`{"jsonrpc":"2.0","id":1,"result":[]}`, `{"jsonrpc":"2.0","id":1,"result":null}`, `{"jsonrpc":"2.0","method":"x"}`, `nonsense`} {
+		run(t, nil, func(r *rig) {
+			c := r.ask(ann, "5", "tools/list", "")
+			r.leg(r.conns(1)[0]).answer([]byte(answer))
+			synctest.Wait()
+			equal(t, answer, c.reason(), "-32603 bad_answer")
+		})
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	run(t, func(_ *Config, s *server) { s.openErr = upstream.ErrTooMany }, func(r *rig) {
+		c := r.ask(ann, "5", "tools/list", "")
+		equal(t, "client", c.reason(), "-32603 process_limit")
+		if !errors.Is(c.err, upstream.ErrTooMany) {
+			t.Errorf("%v", c.err)
+		}
+	})
+	for _, answer := range []string{
+		`{"jsonrpc":"2.0","id":0,"error":{"code":-32602,"message":"go away"}}`,
+		`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2026-07-28"}}`,
+		`{"jsonrpc":"2.0","id":0,"result":1}`,
+		`nonsense`,
+	} {
+		run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) {
+			c := r.ask(ann, "5", "tools/list", "")
+			ses := r.conns(1)[0]
+			ses.reply.Deliver(upstream.Frame{Data: []byte(answer), Relation: upstream.Reply})
+			ses.reply.End(nil)
+			synctest.Wait()
+			equal(t, answer, c.reason(), "-32603 start_failed")
+			if ses.over() == nil {
+				t.Error("the session was not ended")
+			}
+		})
+	}
+	run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) {
+		c := r.ask(ann, "5", "tools/list", "")
+		r.conns(1)[0].reply.End(upstream.ErrTimeout)
+		synctest.Wait()
+		equal(t, "client", c.reason(), "-32603 timeout")
+	})
+}
+
+func TestDiscover(t *testing.T) {
+	const want = `{"jsonrpc":"2.0","id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],` +
+		`"capabilities":{"logging":{},"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}},` +
+		`"instructions":"be \u006bind","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"1"}}}}`
+	run(t, nil, func(r *rig) {
+		s := ann.can(`{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`)
+		equal(t, "discover", r.ask(s, `"d"`, "server/discover", "").last(), want)
+		// It needs no session for itself: one that a call uses will do.
+		c := r.ask(s, "2", "tools/call", `"name":"t"`)
+		equal(t, "discover", r.ask(s, `"d"`, "server/discover", "").last(), want)
+		r.leg(r.conns(1)[0]).result("{}")
+		synctest.Wait()
+		c.last()
+	})
+	run(t, func(_ *Config, s *server) { s.init = `{"protocolVersion":"2024-11-05"}` }, func(r *rig) {
+		equal(t, "discover", r.ask(ann, "1", "server/discover", "").last(),
+			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"capabilities":{},"ttlMs":0,"cacheScope":"private"}}`)
+	})
+}
+
+func TestDiscoverFindsRoomAnywhere(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) {
+		r.ask(ann.can(`{"roots":{}}`), "1", "tools/call", `"name":"t"`)
+		r.ask(ann, "2", "server/discover", "").last()
+		r.conns(1)
+	})
+}
+
+func TestLists(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		for _, tt := range []struct{ method, server, client string }{
+			{"tools/list", `{"tools":[{"name":"a","execution":{"taskSupport":"required"},"title":"A"},{"execution":1},{"name":"b","\u0065xecution":2},5],"nextCursor":""}`,
+				`{"resultType":"complete","ttlMs":0,"cacheScope":"private",META,"tools":[{"name":"a","title":"A"},{},{"name":"b"},5],"nextCursor":""}`},
+			{"prompts/list", `{"prompts":[{"execution":1}]}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private",META,"prompts":[{"execution":1}]}`},
+			{"resources/list", `{}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private",META}`},
+			{"resources/templates/list", `{"ttlMs":5}`, `{"resultType":"complete","cacheScope":"private",META,"ttlMs":5}`},
+			{"resources/read", `{"_meta":{"a":1}}`, `{"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{INFO,"a":1}}`},
+			{"completion/complete", `{"_meta":{}}`, `{"resultType":"complete","_meta":{INFO}}`},
+			{"prompts/get", `{"resultType":"complete","_meta":null}`, `{"resultType":"complete","_meta":null}`},
+			{"tools/list", `{"resultType":"strange"}`, `{META,"resultType":"strange"}`},
+		} {
+			c := r.ask(ann, "1", tt.method, `"uri":"u"`)
+			r.leg(r.conns(1)[0]).result(tt.server)
+			synctest.Wait()
+			info := `"io.modelcontextprotocol/serverInfo":{"name":"fake","version":"1"}`
+			want := strings.NewReplacer("META", `"_meta":{`+info+`}`, "INFO", info).Replace(tt.client)
+			equal(t, tt.method, c.last(), `{"jsonrpc":"2.0","id":1,"result":`+want+`}`)
+		}
+	})
+}
+
+// A client that goes away is a cancel, in whatever the call is at.
+func TestCancel(t *testing.T) {
+	gone := errors.New("gone")
+	cancel := func(r *rig, c *reader) {
+		c.call.Cancel(gone)
+		c.call.Cancel(gone)
+		synctest.Wait()
+		equal(t, "client", c.take(), []string{"END: gone"})
+	}
+	run(t, nil, func(r *rig) { // while it runs in a session that is shared
+		c, other := r.ask(ann, "1", "tools/list", ""), r.ask(ann, "1", "tools/list", "")
+		ses := r.conns(1)[0]
+		second := r.leg(ses)
+		cancel(r, c)
+		ses.mu.Lock()
+		first := ses.calls[0]
+		ses.mu.Unlock()
+		if first.wasCancelled() != gone || ses.over() != nil {
+			t.Error("the server was not told, or the session was ended")
+		}
+		second.result("{}")
+		synctest.Wait()
+		other.last()
+	})
+	run(t, nil, func(r *rig) { // while it runs in a session of its own
+		c := r.ask(ann.can(`{"roots":{}}`), "1", "tools/call", `"name":"t"`)
+		ses := r.conns(1)[0]
+		cancel(r, c)
+		if r.leg(ses).wasCancelled() != gone || ses.over() == nil {
+			t.Error("the server was not told, or somebody else may get the session")
+		}
+	})
+	run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) { // before the session is open
+		c := r.ask(ann, "1", "tools/list", "")
+		cancel(r, c)
+		ses := r.conns(1)[0]
+		ses.answerInit(plainServer)
+		synctest.Wait()
+		if len(ses.calls) > 0 {
+			t.Error("a cancelled call was sent")
+		}
+	})
+	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) { // while it waits for a session
+		s := ann.can(`{"roots":{}}`)
+		r.ask(s, "1", "tools/call", `"name":"t"`)
+		c := r.ask(s, "2", "tools/call", `"name":"t"`)
+		cancel(r, c)
+		r.leg(r.conns(1)[0]).result("{}")
+		synctest.Wait()
+		if n := len(r.conns(1)[0].calls); n != 1 {
+			t.Errorf("%d calls were sent", n)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) {
+		s := ann.can(`{"roots":{}}`)
+		running := r.ask(s, "1", "tools/call", `"name":"t"`)
+		waiting := r.ask(s, "2", "tools/call", `"name":"t"`)
+		r.park.Close()
+		synctest.Wait()
+		for _, c := range []*reader{running, waiting} {
+			c.reason()
+			if !errors.Is(c.err, upstream.ErrShutdown) {
+				t.Errorf("%v", c.err)
+			}
+		}
+		for _, m := range []string{"tools/list", "subscriptions/listen"} {
+			if _, err := r.try(ann, "3", m, `"notifications":{}`); err != upstream.ErrShutdown {
+				t.Errorf("%s: %v", m, err)
+			}
+		}
+	})
+	run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) { // while a session opens
+		c := r.ask(ann, "1", "tools/list", "")
+		r.park.Close()
+		synctest.Wait()
+		if c.reason(); !errors.Is(c.err, upstream.ErrShutdown) {
+			t.Errorf("%v", c.err)
+		}
+	})
+}
+
+func TestSetLevel(t *testing.T) {
+	log := func(level string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"` + level + `","data":1}}`
+	}
+	run(t, nil, func(r *rig) {
+		s := ann.with(`"io.modelcontextprotocol/logLevel":"warning"`)
+		c := r.ask(s, "1", "tools/call", `"name":"t"`)
+		ses := r.conns(1)[0]
+		equal(t, "before the call", ses.said(), []string{hello, `level "warning"`})
+		k := r.leg(ses)
+		for _, level := range levels {
+			k.loose(log(level))
+		}
+		k.loose(log("strange"))
+		k.result("{}")
+		synctest.Wait()
+		got := c.take()
+		equal(t, "client", got[:len(got)-2], []string{log("warning"), log("error"), log("critical"), log("alert"), log("emergency")})
+		// The level is the session's: it is said again only when it changes.
+		r.ask(s, "2", "tools/call", `"name":"t"`)
+		equal(t, "second call", ses.said(), []string(nil))
+		r.leg(ses).result("{}")
+		c = r.ask(ann.with(`"io.modelcontextprotocol/logLevel":"debug"`), "3", "tools/call", `"name":"t"`)
+		equal(t, "third call", ses.said(), []string{`level "debug"`})
+		r.leg(ses).loose(log("info"))
+		synctest.Wait()
+		equal(t, "client", c.take(), []string{log("info")})
+		// Calls that want no messages do not share it.
+		r.ask(ann, "4", "tools/call", `"name":"t"`)
+		r.conns(2)
+	})
+	run(t, func(_ *Config, s *server) { s.init = plainServer }, func(r *rig) { // the server has no messages
+		s := ann.with(`"io.modelcontextprotocol/logLevel":"info"`)
+		r.ask(s, "1", "tools/call", `"name":"t"`)
+		equal(t, "said", r.conns(1)[0].said(), []string{hello})
+		r.ask(s, "2", "tools/call", `"name":"t"`)
+		r.conns(1)
+	})
+}
+
+func TestIdle(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.Idle = time.Minute }, func(r *rig) {
+		c := r.ask(ann, "1", "tools/list", "")
+		ses := r.conns(1)[0]
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if ses.over() != nil {
+			t.Fatal("ended under a call")
+		}
+		r.leg(ses).result("{}")
+		synctest.Wait()
+		c.last()
+		time.Sleep(59 * time.Second)
+		r.ask(ann, "2", "server/discover", "").last()
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if ses.over() != nil {
+			t.Fatal("ended too early")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if ses.over() == nil {
+			t.Fatal("not ended")
+		}
+		r.park.mu.Lock()
+		if len(r.park.groups) > 0 {
+			t.Error("the group is kept")
+		}
+		r.park.mu.Unlock()
+		r.ask(ann, "3", "tools/list", "")
+		r.conns(2)
+	})
+}

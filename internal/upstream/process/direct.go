@@ -1,0 +1,191 @@
+package process
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// A process of the per-request era (MCP 2026-07-28, basic/transports/stdio) has
+// no handshake and no sessions: one serves all clients, and is up when it runs.
+// The calls of all are the hub's own. A subscriptions/listen outlives the
+// process: the next one is asked again, and its client hears nothing of it.
+
+// Ask makes a Server with Config.PerRequest an upstream.Asker.
+func (s *Server) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
+	h := s.shared
+	c := h.own
+	k := newCall(c, req, sink)
+	h.mu.Lock()
+	asksLogs := h.mayLogLocked(k, &req)
+	h.mu.Unlock()
+	if req.Msg.P.MetaLogLevel.Present() && !asksLogs {
+		var err error
+		if req.Msg, err = withoutLogLevel(&req); err != nil {
+			return nil, err
+		}
+	}
+	k.line = k.encode(&req)
+	if k.method == mcp.SubscriptionsListen {
+		k.again = bytes.Clone(k.line)
+	}
+	h.mu.Lock()
+	begin, err := c.queueLocked(k)
+	if err != nil && h.logging == k {
+		h.logging = nil
+	}
+	h.mu.Unlock()
+	if begin != nil {
+		h.start(begin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// mayLogLocked tells whether a call may ask for log messages: one at a time, for
+// nothing in them says which call they belong to.
+func (h *hub) mayLogLocked(k *call, req *upstream.Request) bool {
+	if !req.Msg.P.MetaLogLevel.Present() || h.logging != nil {
+		return false
+	}
+	h.logging = k
+	return true
+}
+
+// withoutLogLevel is the request without its wish for log messages.
+func withoutLogLevel(req *upstream.Request) (wire.Message, error) {
+	req.Buffer = nil
+	return wire.Parse(wire.Remove(req.Msg.Raw, "params", "_meta", mcp.MetaLogLevel))
+}
+
+// upDirectLocked opens a process that has just been started for calls. It
+// returns those that could not be sent.
+func (h *hub) upDirectLocked(l *link) []over {
+	h.startedAt = time.Now()
+	return h.sendHeldLocked(h.own)
+}
+
+// heardLocked: the process has said something, so it has come up.
+func (l *link) heardLocked() {
+	if !l.up {
+		l.up = true
+		l.hub.srv.goodStart()
+	}
+}
+
+// listensLocked takes the listens that stand out of those whom a death concerns:
+// they wait for the next life.
+func (h *hub) listensLocked() (waiting []*call) {
+	for _, k := range h.own.calls {
+		if k.acked {
+			h.takeLocked(k)
+			waiting = append(waiting, k)
+		}
+	}
+	return waiting
+}
+
+// waitLocked enters the listens that wait for the next life of the process, and
+// returns those for which there is no room.
+func (h *hub) waitLocked(waiting []*call) (failed []over) {
+	for _, k := range waiting {
+		k.line, k.ticket = bytes.Clone(k.again), nil
+		if err := h.holdLocked(k); err != nil {
+			k.line = nil
+			failed = append(failed, over{k, err})
+		}
+	}
+	return failed
+}
+
+// directNotification routes what a process of the per-request era says without
+// an answer to it being owed. Progress was routed before.
+func (h *hub) directNotification(method mcp.Method, msg *wire.Message) {
+	switch {
+	case msg.P.MetaSubscription.Present():
+		h.subscribed(method, msg)
+	case method == mcp.NotifCancelled:
+		h.listenEnded(msg)
+	case method == mcp.NotifMessage:
+		h.logged(msg)
+	default:
+		h.srv.drops.add(DropUnattributable, methodName(msg))
+	}
+}
+
+// subscribed passes a notification to the listen that it names, under the
+// client's own id.
+func (h *hub) subscribed(method mcp.Method, msg *wire.Message) {
+	h.mu.Lock()
+	if h.link != nil {
+		h.link.heardLocked()
+	}
+	k := h.findLocked(msg.Bytes(msg.P.MetaSubscription))
+	ack := method == mcp.NotifSubscriptionsAcknowledged
+	drop := DropReason("")
+	switch {
+	case k == nil || k.method != mcp.SubscriptionsListen:
+		drop = DropNotSubscribed
+	case ack && k.acked: // by the next life; its client has heard it
+		h.mu.Unlock()
+		return
+	case !ack && !k.acked:
+		drop = DropUnattributable
+	case ack:
+		k.acked = true
+	}
+	h.mu.Unlock()
+	if drop == "" {
+		frame := upstream.Frame{Method: method, Relation: upstream.Own}
+		frame.Data = restore(msg.Raw, msg.P.MetaSubscription, k.id)
+		if k.sink.Deliver(frame) == upstream.Taken {
+			return
+		}
+		drop = DropNoReader
+	}
+	h.srv.drops.add(drop, methodName(msg))
+}
+
+// listenEnded: the server has ended a listen by a cancel, which some do instead
+// of answering it (2026-07-28, basic/patterns/cancellation).
+func (h *hub) listenEnded(msg *wire.Message) {
+	h.mu.Lock()
+	k := h.findLocked(msg.Bytes(msg.P.RequestID))
+	if k != nil && k.method == mcp.SubscriptionsListen {
+		h.takeLocked(k)
+	} else {
+		k = nil
+	}
+	h.mu.Unlock()
+	if k == nil {
+		h.srv.drops.add(DropUnattributable, methodName(msg))
+		return
+	}
+	k.sink.Deliver(upstream.Frame{Data: upstream.ListenEnd(k.id), Method: k.method, Relation: upstream.Reply})
+	k.sink.End(nil)
+}
+
+// logged passes a log message to the one call that has asked for such.
+func (h *hub) logged(msg *wire.Message) {
+	h.mu.Lock()
+	k := h.logging
+	h.mu.Unlock()
+	frame := upstream.Frame{Data: msg.Raw, Method: mcp.NotifMessage, Relation: upstream.Own}
+	if k == nil || k.sink.Deliver(frame) != upstream.Taken {
+		h.srv.drops.add(DropUnattributable, methodName(msg))
+	}
+}
+
+// ownSubscription puts the client's id into the result that ends a listen.
+func (k *call) ownSubscription(raw []byte) []byte {
+	span, ok := wire.Lookup(raw, "result", "_meta", mcp.MetaSubscription)
+	if !ok {
+		return raw
+	}
+	return wire.Splice(nil, raw, wire.Edit{Span: span, New: k.id})
+}

@@ -1,0 +1,230 @@
+package process
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+)
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}`
+
+// direct runs a test on a process of the per-request era, with fake time.
+func direct(t *testing.T, f func(t *testing.T, w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, func(c *Config) { c.PerRequest = true })
+		defer func() {
+			w.Close()
+			time.Sleep(time.Minute)
+			w.checkEmpty()
+		}()
+		f(t, w)
+	})
+}
+
+// heard are the notifications that a sink took, one a line.
+type heard struct{ list []string }
+
+func (h *heard) note(_, what string, b []byte) { h.list = append(h.list, what+" "+string(b)) }
+
+func (w *world) ask(line string) (upstream.Call, *checkingSink, *heard) {
+	w.t.Helper()
+	h := new(heard)
+	sink := newCallSink(w.t, "ask", func() *hub { return w.shared })
+	sink.note = h.note
+	call, err := w.Ask(request(line), sink)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return call, sink, h
+}
+
+func demandHeard(t *testing.T, h *heard, want ...string) {
+	t.Helper()
+	if got := strings.Join(h.list, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("heard\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// Two clients with one id and one token: each gets its own, and no handshake is
+// made.
+func TestDirectKeepsIDsApart(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"progressToken":7},"name":"t"}}`
+		_, one, heardOne := w.ask(line)
+		_, two, heardTwo := w.ask(strings.Replace(line, `"id":1`, `"id":"1"`, 1))
+		synctest.Wait()
+		p := w.proc()
+		got := p.got()
+		if len(got) != 2 || w.spawned() != 1 || strings.Contains(got[0], "initialize") {
+			t.Fatalf("%d processes, lines %q", w.spawned(), got)
+		}
+		token := func(line string) string {
+			_, rest, _ := strings.Cut(line, `"progressToken":`)
+			tok, _, _ := strings.Cut(rest, "}")
+			return tok
+		}
+		p.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + token(got[1]) + `,"progress":1}}`)
+		p.says(`{"jsonrpc":"2.0","id":` + idOf(got[1]) + `,"result":{"resultType":"complete","n":9007199254740993}}`)
+		p.says(`{"jsonrpc":"2.0","id":` + idOf(got[0]) + `,"result":{"resultType":"complete"}}`)
+		synctest.Wait()
+		demand(t, one, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}`)
+		demand(t, two, `{"jsonrpc":"2.0","id":"1","result":{"resultType":"complete","n":9007199254740993}}`)
+		demandHeard(t, heardOne, `reply {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}`)
+		demandHeard(t, heardTwo, `own {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`,
+			`reply {"jsonrpc":"2.0","id":"1","result":{"resultType":"complete","n":9007199254740993}}`)
+	})
+}
+
+func listenLine(id string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{` + modernMeta + `},"notifications":{"toolsListChanged":true}}}`
+}
+
+func subscribedTo(method, id string) string {
+	return `{"jsonrpc":"2.0","method":"` + method + `","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`
+}
+
+const (
+	acknowledged = "notifications/subscriptions/acknowledged"
+	toolsChanged = "notifications/tools/list_changed"
+)
+
+// A listen hears what names it, under its own id and type, and lives through the
+// death of the process without its client noticing.
+func TestDirectListen(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, sink, h := w.ask(listenLine("4"))
+		_, other, heardOther := w.ask(listenLine(`"4"`))
+		synctest.Wait()
+		p := w.proc()
+		id := idOf(p.got()[0])
+		p.says(subscribedTo(toolsChanged, id)) // before the acknowledgement: forbidden
+		p.says(subscribedTo(acknowledged, id))
+		p.says(subscribedTo(toolsChanged, id))
+		p.says(subscribedTo(toolsChanged, `"nobody"`))
+		synctest.Wait()
+		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "own "+subscribedTo(toolsChanged, "4"))
+		demandHeard(t, heardOther)
+
+		p.exits(child.ExitInfo{Code: 1})
+		time.Sleep(time.Second)
+		demand(t, other, "process_exited") // its client had not been told that it stands
+		next := w.proc()
+		if next == p {
+			t.Fatal("the process was not started again for the listen")
+		}
+		again := next.got()
+		if len(again) != 1 || idOf(again[0]) != id {
+			t.Fatalf("asked again with %q", again)
+		}
+		next.says(subscribedTo(acknowledged, id))
+		next.says(subscribedTo(toolsChanged, id))
+		synctest.Wait()
+		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "own "+subscribedTo(toolsChanged, "4"), "own "+subscribedTo(toolsChanged, "4"))
+
+		next.says(`{"jsonrpc":"2.0","id":` + id + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+		synctest.Wait()
+		demand(t, sink, string(upstream.ListenEnd([]byte("4"))))
+	})
+}
+
+func TestDirectListenEndedByCancel(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, sink, _ := w.ask(listenLine("4"))
+		synctest.Wait()
+		p := w.proc()
+		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + idOf(p.got()[0]) + `}}`)
+		synctest.Wait()
+		demand(t, sink, string(upstream.ListenEnd([]byte("4"))))
+	})
+}
+
+// No time limit ends a listen; a call that waits is ended by them.
+func TestDirectTimes(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, listen, _ := w.ask(listenLine("1"))
+		_, call, _ := w.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + modernMeta + `}}}`)
+		time.Sleep(11 * time.Minute)
+		demand(t, call, "--call-timeout")
+		time.Sleep(48 * time.Hour)
+		demand(t, listen, "open")
+	})
+}
+
+func TestDirectCancel(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		call, sink, _ := w.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + modernMeta + `}}}`)
+		synctest.Wait()
+		call.Cancel(upstream.ErrCancelled)
+		synctest.Wait()
+		got := w.proc().got()
+		if len(got) != 2 || !strings.Contains(got[1], "notifications/cancelled") || !strings.Contains(got[1], idOf(got[0])) {
+			t.Errorf("the process got %q", got)
+		}
+		demand(t, sink, "cancelled")
+	})
+}
+
+// Log messages name no call, so one call at a time may ask for them; the wish of
+// another is not passed on.
+func TestDirectLogs(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"io.modelcontextprotocol/logLevel":"info"}}}`
+		message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
+		_, one, heardOne := w.ask(line)
+		_, _, heardTwo := w.ask(line)
+		synctest.Wait()
+		p := w.proc()
+		got := p.got()
+		if !strings.Contains(got[0], "logLevel") || strings.Contains(got[1], "logLevel") {
+			t.Errorf("the process got %q", got)
+		}
+		p.says(message)
+		p.says(`{"jsonrpc":"2.0","id":` + idOf(got[0]) + `,"result":{}}`)
+		p.says(message) // too late: of nobody
+		synctest.Wait()
+		demand(t, one, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		demandHeard(t, heardOne, "own "+message, `reply {"jsonrpc":"2.0","id":1,"result":{}}`)
+		demandHeard(t, heardTwo)
+		if n := w.dropped()[DropUnattributable]; n != 1 {
+			t.Errorf("%d messages dropped, want 1", n)
+		}
+	})
+}
+
+// A request of the server is forbidden in this era, and so is an answer to it.
+func TestDirectServerRequest(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `}}}`)
+		synctest.Wait()
+		p := w.proc()
+		p.says(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
+		p.says(`{"jsonrpc":"2.0","id":6,"method":"ping"}`)
+		synctest.Wait()
+		if got := p.got(); len(got) != 1 {
+			t.Errorf("the process got %q", got)
+		}
+	})
+}
+
+func TestDirectStartFails(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		w.starts(func(*fakeProcess) error { return errNoSuchCommand })
+		_, sink, _ := w.ask(listenLine("1"))
+		synctest.Wait()
+		demand(t, sink, "executable not found")
+	})
+}
+
+func TestDirectExitBeforeAnything(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, sink, _ := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `}}}`)
+		synctest.Wait()
+		w.proc().exits(child.ExitInfo{Code: 3})
+		synctest.Wait()
+		demand(t, sink, "exited (code 3) before it answered anything")
+	})
+}
