@@ -44,6 +44,7 @@ type call struct {
 type round struct {
 	responses []byte // raw inputResponses; nil: none
 	state     []byte // raw requestState; nil: none
+	address   string // of an HTTP server that gave the state; see upstream.Request
 }
 
 func newCall(c *conn, req *upstream.Request, sink upstream.Sink) *call {

@@ -248,7 +248,7 @@ func (f *feed) pass(fr upstream.Frame) upstream.Verdict {
 	first := f.firstLocked(change{fr.Method, string(uri)})
 	c.mu.Unlock()
 	if !first {
-		return upstream.NoTaker
+		return upstream.Taken // by the feed before
 	}
 	if isObject(msg.Raw, msg.Params) {
 		edits, _ := edit(msg.Raw, msg.Params.Start, func(name []byte, value wire.Span) verdict {

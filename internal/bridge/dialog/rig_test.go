@@ -93,7 +93,7 @@ func (k *asked) says(raw string) {
 		return
 	}
 	if k.take() {
-		f.Relation = upstream.Reply
+		f.Relation, f.Address = upstream.Reply, fmt.Sprintf("http://server:%d", k.n)
 		k.sink.Deliver(f)
 		k.sink.End(nil)
 	}

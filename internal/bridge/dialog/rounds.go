@@ -34,8 +34,9 @@ type question struct {
 }
 
 // inquire goes on with a call for which the server needs input: the client is
-// asked, and when all answers are in, the request is made anew.
-func (k *call) inquire(msg *wire.Message, r *result) {
+// asked, and when all answers are in, the request is made anew, at the address that
+// asked for it.
+func (k *call) inquire(msg *wire.Message, r *result, address string) {
 	if !retries(k.method) {
 		k.end(badAnswer("asks for input, which it may not for " + k.method.String()))
 		return
@@ -56,7 +57,7 @@ func (k *call) inquire(msg *wire.Message, r *result) {
 		k.end(badAnswer("asks for input, but not which"))
 		return
 	}
-	k.next = round{state: bytes.Clone(r.state.Of(msg.Raw))}
+	k.next = round{state: bytes.Clone(r.state.Of(msg.Raw)), address: address}
 	c := k.c
 	c.mu.Lock()
 	if k.over != nil {
