@@ -44,6 +44,7 @@ type call struct {
 type round struct {
 	responses []byte // raw inputResponses; nil: none
 	state     []byte // raw requestState; nil: none
+	address   string // of an HTTP server that gave the state; see upstream.Request
 }
 
 func newCall(c *conn, req *upstream.Request, sink upstream.Sink) *call {
@@ -111,7 +112,7 @@ func (k *call) takeLocked(reason error) (*leg, []*question, bool) {
 	var asked []*question // that the client has and owes an answer to
 	for _, q := range k.asked {
 		delete(c.questions, q.key)
-		if q.sent && q.answer == nil {
+		if q.sent && !q.done {
 			asked = append(asked, q)
 		}
 	}

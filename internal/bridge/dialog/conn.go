@@ -87,9 +87,7 @@ func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 func (c *conn) setLevel(m *wire.Message) error {
 	raw := m.Bytes(m.P.Level)
 	level, _ := wire.Unquote(raw)
-	switch string(level) {
-	case "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency":
-	default:
+	if !mcp.IsLogLevel(string(level)) {
 		return upstream.Errorf(mcp.CodeInvalidParams, "level", "params.level is no log level; see MCP %s, logging", c.said.revision)
 	}
 	c.mu.Lock()

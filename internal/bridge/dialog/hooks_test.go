@@ -15,7 +15,7 @@ type principal string
 func (p principal) Key() string { return string(p) }
 
 // Every request that reaches the server for a client's message says who sent
-// that, retries and listens included.
+// that, retries and listens included. A retry goes to the address that asked for it.
 func TestPrincipalAndHeader(t *testing.T) {
 	x := newRig(t, nil)
 	defer x.finish()
@@ -45,7 +45,10 @@ func TestPrincipalAndHeader(t *testing.T) {
 	if n := len(x.asker.asks); n != 4 {
 		t.Fatalf("%d requests reached the server, want 4", n)
 	}
-	for _, k := range x.asker.asks {
+	for i, k := range x.asker.asks {
+		if want := []string{"", "", "", "http://server:3"}[i]; k.req.Address != want {
+			t.Errorf("request %d goes to %q, want %q", k.n, k.req.Address, want)
+		}
 		if k.req.Principal != principal("p") || k.req.Header.Get("X-A") != "1" {
 			t.Errorf("request %d is from %v with %v: %s", k.n, k.req.Principal, k.req.Header, k.raw)
 		}

@@ -95,7 +95,7 @@ func (k *call) request() (upstream.Request, error) {
 		return upstream.Request{}, upstream.Errorf(mcp.CodeInvalidParams, "params", "%s", bad.Msg)
 	}
 	req := upstream.NewRequest(msg)
-	req.Header, req.Principal = k.from.header, k.from.principal
+	req.Header, req.Principal, req.Address = k.from.header, k.from.principal, k.next.address
 	if k.method == mcp.ToolsCall && k.c.srv.cfg.Params != nil {
 		k.c.srv.cfg.Params(&req)
 	}
@@ -190,7 +190,7 @@ func (k *call) answered(f upstream.Frame) {
 	switch r.kind {
 	case "", "complete":
 	case "input_required":
-		k.inquire(&msg, &r)
+		k.inquire(&msg, &r, f.Address)
 		return
 	default:
 		k.end(badAnswer("has the resultType " + cut([]byte(r.kind), 64) + ", which Signalbox did not ask for"))

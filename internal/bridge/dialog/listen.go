@@ -1,23 +1,23 @@
 package dialog
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
-	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 // A session has one subscriptions/listen, for the lists whose changes the server
 // tells and for the resources that the client watches (2026-07-28,
 // basic/patterns/subscriptions). What one listen asks for cannot be changed, so a
-// change opens another, and the server's acknowledgement of that ends the one before.
+// change opens another. When the server has acknowledged that, what it has sent on the
+// one before may still be on its way.
 
 const (
 	ackWait    = 30 * time.Second // until the server acknowledges a listen
+	lingering  = time.Second      // how long the one before it is listened to still
 	backoffMin = 500 * time.Millisecond
 	backoffMax = time.Minute
 )
@@ -29,6 +29,8 @@ type listening struct {
 	uris    map[string]struct{} // that it watches
 	cur     *feed               // acknowledged; nil: none
 	next    *feed               // sent, and not acknowledged yet; nil: none
+	old     *feed               // the one before cur, for a moment still; nil: none
+	overlap map[change]int      // while there is an old one: see firstLocked
 	stale   bool                // next does not ask for what is wanted now
 	waiting []*watching         // in order
 	fails   int                 // in a row
@@ -73,20 +75,19 @@ func (l *listening) stopLocked() (open []*feed) {
 	if l.again != nil {
 		l.again.Stop()
 	}
-	for _, f := range []*feed{l.cur, l.next} {
-		if f != nil {
-			f.restLocked()
-			open = append(open, f)
-		}
+	open = l.dropLocked()
+	if l.next != nil {
+		l.next.timer.Stop()
+		open = append(open, l.next)
 	}
-	l.cur, l.next, l.waiting = nil, nil, nil
+	l.next, l.waiting = nil, nil
 	return open
 }
 
 // todo is what a change of the listening makes necessary, outside of the mutex.
 type todo struct {
 	ask    *feed
-	cancel *feed
+	cancel []*feed // that are not needed any more
 	settle []settled
 }
 
@@ -104,8 +105,8 @@ func (d todo) run() {
 			s.k.result([]byte("{}"))
 		}
 	}
-	if d.cancel != nil {
-		d.cancel.cancel(errNotNeeded)
+	for _, f := range d.cancel {
+		f.cancel(errNotNeeded)
 	}
 	if d.ask != nil {
 		d.ask.ask()
@@ -131,9 +132,7 @@ func (c *conn) changedLocked() todo {
 	}
 	l.stale = false
 	if !l.lists && len(l.uris) == 0 {
-		do := todo{cancel: l.cur, settle: l.settleLocked(nil, nil)}
-		l.cur = nil
-		return do
+		return todo{cancel: l.dropLocked(), settle: l.settleLocked(nil, nil)}
 	}
 	f := newFeed(c)
 	l.next = f
@@ -141,6 +140,18 @@ func (c *conn) changedLocked() todo {
 		w.feed = f
 	}
 	return todo{ask: f}
+}
+
+// dropLocked forgets what is listened to now. The feeds are to be cancelled.
+func (l *listening) dropLocked() (feeds []*feed) {
+	for _, f := range []*feed{l.old, l.cur} {
+		if f != nil {
+			f.timer.Stop()
+			feeds = append(feeds, f)
+		}
+	}
+	l.old, l.cur, l.overlap = nil, nil, nil
+	return feeds
 }
 
 // settleLocked answers the calls that waited for f: with err, else by what the
@@ -181,15 +192,19 @@ func (c *conn) reopen() {
 // lostLocked: f has ended by itself.
 func (c *conn) lostLocked(f *feed, err error) todo {
 	l := &c.listening
-	f.restLocked()
 	var do todo
 	switch f {
+	case l.old:
+		f.timer.Stop()
+		l.old, l.overlap = nil, nil
+		return do
 	case l.cur:
 		l.cur = nil
 		if time.Since(f.since) >= delay(l.fails) {
 			l.fails = 0
 		}
 	case l.next:
+		f.timer.Stop()
 		l.next = nil
 		for _, w := range l.waiting {
 			l.stale = l.stale || w.feed == f && !w.on // cur tells of it still
@@ -217,194 +232,4 @@ func delay(fails int) time.Duration {
 		return backoffMax
 	}
 	return min(backoffMin<<fails, backoffMax)
-}
-
-// feed is one subscriptions/listen and the sink of what comes.
-type feed struct {
-	handle
-	members []byte // raw params.notifications
-	from    origin
-
-	// guarded by conn.mu
-	ack    *time.Timer     // until the acknowledgement
-	agreed map[string]bool // URIs
-	since  time.Time       // when it was acknowledged
-}
-
-func newFeed(c *conn) *feed {
-	l := &c.listening
-	f := &feed{handle: handle{c: c}, from: l.from}
-	var members [][]byte
-	flag := func(name string, on bool) {
-		if on && l.lists {
-			members = append(members, quoted(name, []byte("true")))
-		}
-	}
-	flag("toolsListChanged", c.offers.tools)
-	flag("promptsListChanged", c.offers.prompts)
-	flag("resourcesListChanged", c.offers.resources)
-	if len(l.uris) > 0 {
-		var uris [][]byte
-		for uri := range l.uris {
-			uris = append(uris, wire.AppendQuote(nil, uri))
-		}
-		slices.SortFunc(uris, bytes.Compare)
-		list := slices.Concat([]byte("["), bytes.Join(uris, comma), []byte("]"))
-		members = append(members, quoted("resourceSubscriptions", list))
-	}
-	f.members = object("notifications", bytes.Join(members, comma))
-	f.ack = time.AfterFunc(ackWait, f.silent)
-	return f
-}
-
-func (f *feed) restLocked() { f.ack.Stop() }
-
-func (f *feed) ask() {
-	req, err := f.c.own("subscriptions/listen", f.members, f.from)
-	if err != nil {
-		f.lost(err)
-		return
-	}
-	up, err := f.c.srv.cfg.Asker.Ask(req, f)
-	if err != nil {
-		f.lost(err)
-		return
-	}
-	f.opened(up)
-}
-
-// silent: the server did not acknowledge.
-func (f *feed) silent() {
-	err := &upstream.Error{Code: mcp.CodeServer, Reason: "timeout", Err: upstream.ErrTimeout,
-		Message: "the server did not acknowledge subscriptions/listen within " + ackWait.String()}
-	f.c.mu.Lock()
-	late := f.c.listening.next != f
-	f.c.mu.Unlock()
-	if !late {
-		f.giveUp(err)
-	}
-}
-
-// giveUp ends a listen that the server has not ended.
-func (f *feed) giveUp(err error) {
-	f.c.mu.Lock()
-	do := f.c.lostLocked(f, err)
-	f.c.mu.Unlock()
-	f.cancel(err)
-	do.run()
-}
-
-func (f *feed) lost(err error) {
-	f.c.mu.Lock()
-	f.done = true
-	do := f.c.lostLocked(f, err)
-	f.c.mu.Unlock()
-	do.run()
-}
-
-// Deliver takes what the server says on the listen's stream.
-func (f *feed) Deliver(fr upstream.Frame) upstream.Verdict {
-	switch {
-	case fr.Relation == upstream.Reply:
-		f.lost(ended(fr.Data))
-	case fr.Method == mcp.NotifSubscriptionsAcknowledged:
-		f.acknowledged(fr.Data)
-	case fr.Method == mcp.NotifCancelled: // some servers end a listen so
-		f.giveUp(errEnded)
-	case fr.Method.IsListChanged() || fr.Method == mcp.NotifResourcesUpdated:
-		return f.pass(fr)
-	default:
-		return upstream.NoTaker
-	}
-	return upstream.Taken
-}
-
-// End is the end of the listen.
-func (f *feed) End(reason error) {
-	if reason == nil {
-		reason = errEnded
-	}
-	f.lost(reason)
-}
-
-var errEnded = upstream.Errorf(mcp.CodeInternal, "no_answer", "the server ended subscriptions/listen")
-
-// ended is why a listen that was answered is over.
-func ended(reply []byte) error {
-	msg, err := wire.Parse(reply)
-	if err != nil || !msg.Error.Present() {
-		return errEnded
-	}
-	f := readFailure(&msg)
-	code := mcp.CodeInternal
-	if f.code == "-32602" {
-		code = mcp.CodeInvalidParams
-	}
-	return upstream.Errorf(code, "listen", "the server refused subscriptions/listen: %s (%s)", f.message, cut([]byte(f.code), 32))
-}
-
-// acknowledged: from now on this feed tells of all changes, and the one before
-// is of no use.
-func (f *feed) acknowledged(data []byte) {
-	c := f.c
-	agreed := make(map[string]bool)
-	if msg, err := wire.Parse(data); err == nil {
-		subset, _ := member(msg.Raw, msg.Params, "notifications")
-		uris, _ := member(msg.Raw, subset, "resourceSubscriptions")
-		for _, uri := range texts(msg.Raw, uris) {
-			agreed[uri] = true
-		}
-	}
-	c.mu.Lock()
-	l := &c.listening
-	if l.next != f {
-		c.mu.Unlock()
-		return
-	}
-	f.restLocked()
-	f.agreed, f.since = agreed, time.Now()
-	old := l.cur
-	l.cur, l.next = f, nil
-	settle := l.settleLocked(f, nil)
-	var do todo
-	if l.stale {
-		do = c.changedLocked()
-	}
-	c.mu.Unlock()
-	if old != nil {
-		old.cancel(errNotNeeded)
-	}
-	todo{settle: settle}.run()
-	do.run()
-}
-
-// pass delivers a change without the id of the subscription, which no client of
-// the handshake era has made.
-func (f *feed) pass(fr upstream.Frame) upstream.Verdict {
-	c := f.c
-	c.mu.Lock()
-	known := c.listening.cur == f || c.listening.next == f
-	c.mu.Unlock()
-	if !known {
-		return upstream.Closed
-	}
-	msg, err := wire.Parse(fr.Data)
-	if err != nil {
-		return upstream.NoTaker
-	}
-	if isObject(msg.Raw, msg.Params) {
-		edits, _ := edit(msg.Raw, msg.Params.Start, func(name []byte, value wire.Span) verdict {
-			if string(name) == "_meta" {
-				return withoutMeta(msg.Raw, value, mcp.MetaSubscription)
-			}
-			return stays
-		})
-		if len(edits) > 0 {
-			fr.Data, fr.Buffer = splice(msg.Raw, edits), nil
-		}
-	}
-	if c.homes(nil, fr) {
-		return upstream.Taken
-	}
-	return upstream.NoTaker
 }

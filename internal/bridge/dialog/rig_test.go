@@ -93,7 +93,7 @@ func (k *asked) says(raw string) {
 		return
 	}
 	if k.take() {
-		f.Relation = upstream.Reply
+		f.Relation, f.Address = upstream.Reply, fmt.Sprintf("http://server:%d", k.n)
 		k.sink.Deliver(f)
 		k.sink.End(nil)
 	}
@@ -167,6 +167,9 @@ func (s *sink) Deliver(f upstream.Frame) upstream.Verdict {
 		return upstream.NoTaker
 	}
 	s.got = append(s.got, string(f.Data))
+	if s.x.heard != nil && f.Relation != upstream.Reply {
+		s.x.heard(string(f.Data))
+	}
 	s.x.note("%s %s %s", s.name, relations[f.Relation], f.Data)
 	clear(f.Data)
 	return upstream.Taken
@@ -212,6 +215,7 @@ type rig struct {
 	deaf    bool // new calls have no reader
 	sinks   []*sink
 	calls   map[string]upstream.Call // by raw id, the last one
+	heard   func(data string)        // is called with what a client is sent; nil: nobody cares
 }
 
 func newRig(t *testing.T, change func(*Config)) *rig {
@@ -260,7 +264,7 @@ func (c *conn) checkLocked(t *testing.T) {
 			t.Error("a call that is over is in the table")
 		}
 		for _, q := range k.asked {
-			if q.answer == nil && c.questions[q.key] == q {
+			if !q.done && c.questions[q.key] == q {
 				open++
 			}
 		}

@@ -29,12 +29,14 @@ type question struct {
 
 	// guarded by conn.mu
 	sent   bool
-	answer []byte // raw result; nil: none yet
+	done   bool   // the client has answered
+	answer []byte // by this raw result
 }
 
 // inquire goes on with a call for which the server needs input: the client is
-// asked, and when all answers are in, the request is made anew.
-func (k *call) inquire(msg *wire.Message, r *result) {
+// asked, and when all answers are in, the request is made anew, at the address that
+// asked for it.
+func (k *call) inquire(msg *wire.Message, r *result, address string) {
 	if !retries(k.method) {
 		k.end(badAnswer("asks for input, which it may not for " + k.method.String()))
 		return
@@ -55,7 +57,7 @@ func (k *call) inquire(msg *wire.Message, r *result) {
 		k.end(badAnswer("asks for input, but not which"))
 		return
 	}
-	k.next = round{state: bytes.Clone(r.state.Of(msg.Raw))}
+	k.next = round{state: bytes.Clone(r.state.Of(msg.Raw)), address: address}
 	c := k.c
 	c.mu.Lock()
 	if k.over != nil {
@@ -159,9 +161,9 @@ func (c *conn) respond(m *wire.Message) error {
 		return nil
 	}
 	delete(c.questions, key)
+	q.done = true
 	k := q.k
 	if !isObject(m.Raw, m.Result) {
-		k.asked = slices.DeleteFunc(k.asked, func(o *question) bool { return o == q })
 		c.mu.Unlock()
 		k.unable(upstream.Errorf(mcp.CodeInternal, "declined", "the server %q asked for %s, and the client %s",
 			c.srv.cfg.Name, q.method, refusal(m)))
