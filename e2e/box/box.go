@@ -157,7 +157,7 @@ func (b *Box) cleanup() {
 		b.t.Error("signalbox has ended, but something holds its stderr open")
 	}
 	for _, line := range b.Log() {
-		if strings.Contains(line, "WARNING: DATA RACE") || strings.Contains(line, "panic serving") || strings.HasPrefix(line, "panic: ") {
+		if strings.Contains(line, "WARNING: DATA RACE") || strings.Contains(line, "panic serving") || strings.Contains(line, "handler panicked") || strings.HasPrefix(line, "panic: ") {
 			b.t.Errorf("signalbox says: %s", line)
 		}
 	}

@@ -16,6 +16,10 @@ const (
 	MetricCallsInFlight = "signalbox_calls_in_flight"
 	MetricProcesses     = "signalbox_processes"
 	MetricGoroutines    = "go_goroutines"
+
+	// Of the bridge between the eras.
+	MetricParked         = "signalbox_parked_calls"
+	MetricHiddenSessions = "signalbox_hidden_sessions"
 )
 
 // Metrics reads /metrics of the admin listener.

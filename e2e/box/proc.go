@@ -37,9 +37,10 @@ func (p Process) String() string { return fmt.Sprintf("%d %s", p.PID, p.Command)
 
 // Descendants are the processes that inherited the tag: children, grandchildren, and
 // those that left the tree.
-func (b *Box) Descendants() []Process { return tagged(b.Tag) }
+func (b *Box) Descendants() []Process { return Tagged(b.Tag) }
 
-func tagged(tag string) []Process {
+// Tagged are the processes with this tag in their environment.
+func Tagged(tag string) []Process {
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		panic(err) // the pattern is well formed

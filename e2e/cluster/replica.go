@@ -198,7 +198,7 @@ func (r *Replica) cleanup() {
 	}
 	text := r.log.text()
 	for line := range strings.Lines(text) {
-		if strings.Contains(line, "WARNING: DATA RACE") || strings.Contains(line, "panic serving") || strings.HasPrefix(line, "panic: ") {
+		if strings.Contains(line, "WARNING: DATA RACE") || strings.Contains(line, "panic serving") || strings.Contains(line, "handler panicked") || strings.HasPrefix(line, "panic: ") {
 			r.t.Errorf("replica %s says: %s", r.Addr, line)
 		}
 	}
