@@ -277,3 +277,13 @@ func (s *docServer) end(t *testing.T) {
 		t.Errorf("%s:%d: it did not stop as it should\n%s%s", s.b.page, s.b.line, s.b.text, &s.log)
 	}
 }
+
+// TestFirstRun: the script that follows the README comes to its end, in this tree.
+func TestFirstRun(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), filepath.Join(box.Root(), "scripts", "first-run.sh"), box.Root())
+	cmd.Env = append(os.Environ(), "PATH="+docPrograms(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `signalbox_sessions{server="server-everything",transport="streamable"} 2`) {
+		t.Errorf("first-run.sh: %v\n%s", err, out)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -33,7 +34,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 3 {
-		return fmt.Errorf("usage: archive OUT.tar.gz|OUT.zip PREFIX FILE...")
+		return errors.New("usage: archive OUT.tar.gz|OUT.zip PREFIX FILE [FILE]")
 	}
 	when := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
