@@ -54,8 +54,7 @@ say "serves $url" "$(seconds "$began")"
 # post SESSION BODY sends a message; SESSION is empty for the first.
 post() {
 	curl -sS "$url" -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \
-		${1:+-H "Mcp-Session-Id: $1"} -D "$work/headers.$BASHPID" -d "$2"
-	cp "$work/headers.$BASHPID" "$work/headers"
+		${1:+-H "Mcp-Session-Id: $1"} -D "$work/headers" -d "$2"
 }
 
 # client NAME opens a session, calls a tool, and has to get its own answer.
