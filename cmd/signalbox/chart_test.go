@@ -22,6 +22,23 @@ var chartKinds = map[string]string{
 	"insecure":   "Deployment Service",
 }
 
+// chartArgs are the arguments of signalbox that each of them makes.
+var chartArgs = map[string]string{
+	"default": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --auth-keys=/etc/signalbox/keys/keys.yaml",
+	"replicas": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:8081 --store=redis://redis:6379/0" +
+		" --peer-listen=0.0.0.0:7070 --advertise=$(POD_IP):7070 --peer-secret-file=/etc/signalbox/peers/peer-secret --auth-keys=/etc/signalbox/keys/keys.yaml" +
+		" --insecure --public-url=https://mcp.example.com",
+	"everything": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:9090" +
+		" --peer-listen=0.0.0.0:7171 --advertise=$(POD_IP):7171 --peer-secret-file=/etc/signalbox/peers/secret --auth-keys=/etc/signalbox/keys/clients.yaml" +
+		" --auth-issuer=https://login.example.com --auth-audience=https://mcp.example.com --auth-scope=mcp --insecure --public-url=https://mcp.example.com/team" +
+		" --allowed-host=mcp.internal --allowed-origin=https://app.example.com --trusted-proxy=10.0.0.0/8" +
+		" --tls-cert=/etc/signalbox/tls/tls.crt --tls-key=/etc/signalbox/tls/tls.key --max-sessions=4096",
+	"insecure": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --insecure",
+}
+
+// chartReplicas is how many pods each has; nil leaves it to the autoscaler.
+var chartReplicas = map[string]any{"default": uint64(1), "replicas": uint64(3), "insecure": uint64(1)}
+
 func TestChart(t *testing.T) {
 	for name, want := range chartKinds {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +56,14 @@ func TestChart(t *testing.T) {
 			if slices.Sort(kinds); strings.Join(kinds, " ") != want {
 				t.Errorf("it makes %q, want %s", kinds, want)
 			}
-			pod := at(ofKind(docs, "Deployment")[0].root, "spec", "template")
+			deployment := ofKind(docs, "Deployment")[0].root
+			if got := at(deployment, "spec", "replicas"); got != chartReplicas[name] {
+				t.Errorf("%v replicas, want %v", got, chartReplicas[name])
+			}
+			pod := at(deployment, "spec", "template")
+			if got := strings.Trim(fmt.Sprint(at(pod, "spec", "containers", 0, "args")), "[]"); got != chartArgs[name] {
+				t.Errorf("it runs signalbox %s\nwant          %s", got, chartArgs[name])
+			}
 			checkServes(t, pod, docs)
 			checkPorts(t, pod, docs)
 			checkRestricted(t, pod)
