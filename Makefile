@@ -11,7 +11,7 @@ TESTARGS  ?=
 E2E_NPM   := e2e/npm/node_modules/.package-lock.json
 BENCH_NPM := bench/npm/node_modules/.package-lock.json
 
-.PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance chaos clean
+.PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance chaos release clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/signalbox ./cmd/signalbox
@@ -21,8 +21,9 @@ test: test-unit test-e2e
 test-unit:
 	go test -race $(TESTARGS) ./...
 
+# What it tests is outside of its module, so no result is kept.
 test-e2e: $(E2E_NPM)
-	cd e2e && go test -race $(TESTARGS) ./...
+	cd e2e && go test -race -count=1 $(TESTARGS) ./...
 
 check: format lint vulncheck cross test
 
@@ -65,8 +66,12 @@ conformance: $(E2E_NPM)
 chaos:
 	cd e2e && SIGNALBOX_E2E_CHAOS=long go test -count=1 -v -run '^(TestChaos|TestRedisIsAway|TestHomeIsKilled|TestRollingRestart|TestWarmRequests)' .
 
+# Archives for every platform, and their checksums.
+release:
+	scripts/release.sh dist
+
 clean:
-	rm -rf bin e2e/npm/node_modules bench/npm/node_modules
+	rm -rf bin dist e2e/npm/node_modules bench/npm/node_modules
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/bridge/park", "internal/bridge/dialog", "internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
 	{"internal/bridge", "internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},
-	{"internal/mutants"},
+	{"internal/mutants", "internal/archive"},
 }
 
 // noJSON are the packages of the message path, which carry bytes: nothing there

@@ -51,6 +51,8 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"Make a static key: signalbox key new NAME"`
 	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Completion completionCmd `cmd:"" help:"Print completions for a shell: signalbox completion bash|zsh|fish"`
 }
 
 type versionCmd struct{}
@@ -83,6 +85,8 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		err = grammar.Key.New.run(std)
 	case "connect <url>":
 		err = grammar.Connect.run(ctx, std)
+	case "completion <shell>":
+		grammar.Completion.run(parsed.Model, std)
 	case "version":
 		fmt.Fprintf(std.out, "signalbox %s\n", versionText())
 	default:
