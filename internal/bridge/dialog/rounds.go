@@ -109,7 +109,7 @@ func (k *call) unanswered(n int) {
 	c.mu.Unlock()
 	if due {
 		k.end(&upstream.Error{Code: mcp.CodeServer, Reason: "timeout", Err: upstream.ErrTimeout,
-			Message: "the client did not answer what the server asked within " + c.srv.cfg.Question.String()})
+			Message: "the client did not answer what the server asked within " + c.srv.cfg.Question.String() + " (--question-timeout)"})
 	}
 }
 
