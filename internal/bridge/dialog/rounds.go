@@ -169,7 +169,7 @@ func (c *conn) respond(m *wire.Message) error {
 			c.srv.cfg.Name, q.method, refusal(m)))
 		return nil
 	}
-	q.answer = bytes.Clone(m.Bytes(m.Result))
+	q.answer = m.Bytes(m.Result)
 	if k.owed--; k.owed > 0 {
 		c.mu.Unlock()
 		return nil
