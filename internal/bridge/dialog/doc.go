@@ -21,5 +21,5 @@
 // sink: an answer, a cancel, a time that is over and the end of the session
 // race, and one wins. What still comes from a leg that is not the last is dropped.
 //
-// The session's subscriptions/listen is in listen.go.
+// What a session listens to is in listen.go, one subscriptions/listen in feed.go.
 package dialog

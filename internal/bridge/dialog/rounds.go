@@ -109,7 +109,7 @@ func (k *call) unanswered(n int) {
 	c.mu.Unlock()
 	if due {
 		k.end(&upstream.Error{Code: mcp.CodeServer, Reason: "timeout", Err: upstream.ErrTimeout,
-			Message: "the client did not answer what the server asked within " + c.srv.cfg.Question.String()})
+			Message: "the client did not answer what the server asked within " + c.srv.cfg.Question.String() + " (--question-timeout)"})
 	}
 }
 
@@ -169,7 +169,7 @@ func (c *conn) respond(m *wire.Message) error {
 			c.srv.cfg.Name, q.method, refusal(m)))
 		return nil
 	}
-	q.answer = bytes.Clone(m.Bytes(m.Result))
+	q.answer = m.Bytes(m.Result)
 	if k.owed--; k.owed > 0 {
 		c.mu.Unlock()
 		return nil
