@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/h1"
@@ -16,10 +17,11 @@ import (
 // address is one IP address and port behind a server. Guarded by addresses.mu
 // where not static.
 type address struct {
-	key  string // scheme://ip:port
-	pool *h1.Pool
+	key     string // scheme://ip:port
+	pool    *h1.Pool
+	brokeAt atomic.Pointer[time.Time] // when a connection last ended under a call without a session; nil: never
 
-	sessions int
+	sessions int  // and open calls without one
 	gone     bool // the names no longer lead to it: only sessions that it has use it
 	down     bool // it could not be connected to
 	probeAt  time.Time
@@ -110,6 +112,23 @@ func (a *addresses) refresh(ctx context.Context, force bool) error {
 		if dial, isNew := found[key]; isNew {
 			a.list = append(a.list, a.newAddress(key, dial))
 		}
+	}
+	return nil
+}
+
+// ready is refresh for a call that waits: old addresses are looked up anew in the
+// background. It calls before first if there are none yet.
+func (a *addresses) ready(before func()) error {
+	a.mu.Lock()
+	known := len(a.list) > 0
+	due := !a.resolving && time.Since(a.looked) >= resolveEvery
+	a.mu.Unlock()
+	switch {
+	case !known:
+		before()
+		return a.refresh(a.ctx, false)
+	case due:
+		a.spawn(func() { _ = a.refresh(a.ctx, false) })
 	}
 	return nil
 }
@@ -265,7 +284,7 @@ func (a *addresses) close() {
 type AddressState struct {
 	Address  string // scheme://ip:port
 	Down     bool   // it could not be connected to, and is probed
-	Sessions int    // of this process
+	Sessions int    // of this process, and open requests without one
 }
 
 // Addresses are those that are known by now: none before the first session.

@@ -18,6 +18,7 @@ import (
 
 // answer passes on what the server answered, and gives the connection back.
 func (k *call) answer(t target, h *h1.Conn, resp *h1.Response) error {
+	k.status.Store(int32(resp.Status))
 	kind := media(resp.ContentType)
 	if resp.Status == 200 && kind == "text/event-stream" && !encoded(resp) {
 		return k.events(t, h, resp)
@@ -62,6 +63,9 @@ func (k *call) reply(t target, resp *h1.Response, msg *wire.Message) error {
 
 // replyIn is reply for a message that lies in a buffer of the pool.
 func (k *call) replyIn(t target, resp *h1.Response, msg *wire.Message, buffer []byte) error {
+	if k.c.lone && msg.Error.Present() && !msg.ID.Present() && bareAnswer(resp.Status) {
+		msg, buffer = k.underOwnID(msg), nil
+	}
 	switch {
 	case msg.Kind != wire.Response:
 		return upstream.Errorf(mcp.CodeInternal, "bad_answer", "the server answered with a %s instead of a response", msg.Kind)
@@ -74,7 +78,7 @@ func (k *call) replyIn(t target, resp *h1.Response, msg *wire.Message, buffer []
 		if err := k.c.accepted(t, resp, msg); err != nil {
 			return err
 		}
-	default:
+	case !k.c.lone:
 		k.c.remember(k)
 	}
 	if !k.take() {
@@ -87,14 +91,17 @@ func (k *call) replyIn(t target, resp *h1.Response, msg *wire.Message, buffer []
 
 // refused makes the answer with a status other than 200 the call's error. A
 // JSON-RPC error under the call's own id is the server's answer, whatever the
-// status; but for 404, which says that the session is not there.
+// status; but for 404, which says that the session is not there. Without a session
+// one that names no request is it too.
 func (k *call) refused(t target, resp *h1.Response) error {
 	body, err := readAll(resp, min(k.c.srv.cfg.MaxMessage, maxErrorBody), nil)
 	if err != nil {
 		body = nil
 	}
 	if media(resp.ContentType) == "application/json" && !(resp.Status == 404 && t.session != "") {
-		if msg, err := wire.Parse(body); err == nil && msg.Kind == wire.Response && sameID(k.id, msg.Bytes(msg.ID)) {
+		msg, err := wire.Parse(body)
+		bare := k.c.lone && !msg.ID.Present() && bareAnswer(resp.Status)
+		if err == nil && msg.Kind == wire.Response && (bare || sameID(k.id, msg.Bytes(msg.ID))) {
 			return k.reply(t, resp, &msg)
 		}
 	}

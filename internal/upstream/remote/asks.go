@@ -19,6 +19,10 @@ func (k *call) pass(t target, msg *wire.Message) {
 	if f.Method == mcp.NotifProgress {
 		k.progressed()
 	}
+	if k.c.lone {
+		k.own(f, msg)
+		return
+	}
 	k.c.deliver(t, k, f, msg)
 }
 
@@ -183,13 +187,13 @@ func (k *call) expires() time.Time {
 // wakeLocked is when whoever waits on the connection has to look up.
 func (k *call) wakeLocked() time.Time {
 	t := k.expiresLocked()
-	if !k.until.IsZero() && k.until.Before(t) {
+	if !k.until.IsZero() && (t.IsZero() || k.until.Before(t)) {
 		return k.until
 	}
 	return t
 }
 
-// expiresLocked is when the call runs out if nothing happens.
+// expiresLocked is when the call runs out if nothing happens; zero: never.
 func (k *call) expiresLocked() time.Time {
 	if k.idleAt.IsZero() || k.limitAt.Before(k.idleAt) || len(k.c.asks) > 0 && k.method != mcp.Initialize {
 		return k.limitAt

@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/h1"
@@ -21,7 +22,9 @@ type call struct {
 	token   []byte // raw progress token; nil for none
 	sink    upstream.Sink
 	hold    *hold
-	limitAt time.Time
+	limitAt time.Time // zero: no such bound
+
+	status atomic.Int32 // of the server's answer; 0: there is none yet
 
 	req    upstream.Request // owned by run
 	inline inline           // owned by run, but for next
@@ -40,10 +43,12 @@ func (c *conn) newCall(req upstream.Request, sink upstream.Sink) *call {
 	}
 	now := time.Now()
 	k.limitAt = now.Add(c.srv.cfg.CallLimit)
-	switch k.method {
-	case mcp.Initialize:
+	switch {
+	case k.method == mcp.Initialize:
 		k.idleAt = now.Add(c.srv.cfg.StartTimeout)
-	case mcp.TasksResult, mcp.SubscriptionsListen: // silent by nature, until something happens
+	case k.method == mcp.SubscriptionsListen && c.lone: // for days
+		k.limitAt = time.Time{}
+	case k.method == mcp.TasksResult || k.method == mcp.SubscriptionsListen: // silent by nature, until something happens
 	default:
 		k.idleAt = now.Add(c.srv.cfg.CallTimeout)
 	}
@@ -73,10 +78,11 @@ func (k *call) stop(reason error) bool {
 }
 
 // Cancel ends the call and tells the server, but for initialize, which must not
-// be cancelled (2025-11-25, cancellation).
+// be cancelled (2025-11-25, cancellation), and for calls without a session, whose
+// connection says it (2026-07-28, cancellation).
 func (k *call) Cancel(reason error) {
 	if k.stop(reason) {
-		if k.method != mcp.Initialize {
+		if k.method != mcp.Initialize && !k.c.lone {
 			k.c.srv.spawn(func() { k.tell(reason) })
 		}
 		return
@@ -107,13 +113,17 @@ func (k *call) tell(reason error) {
 
 func (k *call) run() {
 	defer k.c.srv.wg.Done()
-	err := k.attempts()
+	attempts := k.attempts
+	if k.c.lone {
+		attempts = k.attemptsAnywhere
+	}
+	err := attempts()
 	k.c.srv.cfg.Buffers.Put(k.req.Buffer) // nil where another has it
 	if err == nil || !k.take() {
 		return
 	}
 	k.sink.End(err)
-	if errors.Is(err, upstream.ErrTimeout) {
+	if errors.Is(err, upstream.ErrTimeout) && !k.c.lone {
 		k.tell(err)
 	}
 }
@@ -188,7 +198,7 @@ func repeatable(m mcp.Method) bool {
 	switch m {
 	case mcp.Ping, mcp.ToolsList, mcp.PromptsList, mcp.PromptsGet, mcp.ResourcesList, mcp.ResourcesTemplatesList,
 		mcp.ResourcesRead, mcp.ResourcesSubscribe, mcp.ResourcesUnsubscribe, mcp.CompletionComplete, mcp.LoggingSetLevel,
-		mcp.TasksGet, mcp.TasksList, mcp.TasksResult:
+		mcp.TasksGet, mcp.TasksList, mcp.TasksResult, mcp.ServerDiscover, mcp.SubscriptionsListen:
 		return true
 	}
 	return false
@@ -226,6 +236,9 @@ func (k *call) once(t target, fresh bool) (sent, error) {
 	raw := k.req.Msg.Raw
 	scratch := scratches.Get().(*[4 << 10]byte)
 	head := append(append(scratch[:0], k.c.srv.heads.post...), t.lines...)
+	if k.c.lone {
+		head = appendMetadata(head, &k.req)
+	}
 	head = k.c.srv.heads.appendForwarded(head, k.req.Header)
 	head = appendLength(head, len(raw))
 	h, resp, state, err := k.c.srv.roundTrip(t.addr, head, raw, options{arm: k.arm, fresh: fresh, hold: k.hold, waiter: k, dialing: k.alone})

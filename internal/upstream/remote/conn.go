@@ -17,20 +17,21 @@ type conn struct {
 	// static
 	srv    *Server
 	events upstream.Sink
+	lone   bool // its calls have no session (lone.go)
 
 	mu      sync.Mutex
 	via     upstream.Conn // set where the server turned out to speak HTTP+SSE
 	ended   bool
-	opened  bool      // the server has accepted initialize
-	init    []byte    // the client's initialize, while it may be needed again
-	at      target    // addr is nil until the session begins
-	opening *recovery // not nil while the session is being opened, or opened anew
-	calls   map[*call]struct{}
-	asks    map[string]*call // what the server has asked a client, by idKey; nil: on the session's own stream
-	owed    time.Time        // since when there is something in asks
-	replay  upstream.State   // what a new life of the session must be told: LogLevel, Subscriptions
-	header  http.Header      // of the client's last message, where some of it is forwarded
-	brokeAt time.Time        // when a connection last ended under a call
+	opened  bool               // the server has accepted initialize
+	init    []byte             // the client's initialize, while it may be needed again
+	at      target             // addr is nil until the session begins
+	opening *recovery          // not nil while the session is being opened, or opened anew
+	calls   map[*call]struct{} // open
+	asks    map[string]*call   // what the server has asked a client, by idKey; nil: on the session's own stream
+	owed    time.Time          // since when there is something in asks
+	replay  upstream.State     // what a new life of the session must be told: LogLevel, Subscriptions
+	header  http.Header        // of the client's last message, where some of it is forwarded
+	brokeAt time.Time          // when a connection last ended under a call
 
 	wanted    bool // the client listens
 	noStream  bool // the server offers no stream of its own

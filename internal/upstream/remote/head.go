@@ -82,7 +82,7 @@ func ownHeader(name string) bool {
 	switch http.CanonicalHeaderKey(name) {
 	case "Host", "Content-Type", "Content-Length", "Content-Encoding", "Accept", "Accept-Encoding",
 		"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
-		mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderLastEvent:
+		mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderLastEvent, mcp.HeaderMethod, mcp.HeaderName:
 		return true
 	}
 	return false

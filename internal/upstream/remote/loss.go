@@ -134,14 +134,19 @@ const maxReplay = 1024
 // take a request that nobody will run, and that would be one more call of unknown
 // outcome.
 func (c *conn) broke(t target, err error) {
-	var e *upstream.Error
-	if !isClosed(err) && !(errors.As(err, &e) && e.Reason == "stream_ended") {
+	if !endedUnder(err) {
 		return
 	}
 	t.addr.pool.Doubt()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.brokeAt = time.Now()
+}
+
+// endedUnder: the connection ended under the call that failed so.
+func endedUnder(err error) bool {
+	var e *upstream.Error
+	return isClosed(err) || errors.As(err, &e) && e.Reason == "stream_ended"
 }
 
 // vanishTime is what the system needs to take down a process.

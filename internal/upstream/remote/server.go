@@ -52,10 +52,12 @@ type Config struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Server is an HTTP server. It implements upstream.Server.
+// Server is an HTTP server. It implements upstream.Server, and upstream.Asker for
+// a server of the per-request era.
 type Server struct {
 	cfg       Config
 	addrs     *addresses
+	lone      *conn // has the calls without a session
 	heads     heads
 	redirects sync.Once // the log has heard of them
 
@@ -76,6 +78,7 @@ func New(cfg Config) *Server {
 	s.addrs = newAddresses(&cfg)
 	s.addrs.ctx, s.addrs.spawn = s.ctx, s.spawn
 	s.heads = newHeads(&cfg)
+	s.lone = newLone(s)
 	return s
 }
 
@@ -111,11 +114,11 @@ func (s *Server) spawn(f func()) bool {
 	return true
 }
 
-// Close ends every session and waits for what still goes on.
+// Close ends every session and request and waits for what still goes on.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	conns := make([]*conn, 0, len(s.conns))
+	conns := []*conn{s.lone}
 	for c := range s.conns {
 		conns = append(conns, c)
 	}

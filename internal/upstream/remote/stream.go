@@ -68,7 +68,7 @@ func (k *call) events(t target, h *h1.Conn, resp *h1.Response) error {
 	if k.method == mcp.Initialize && visible(resp.Session) {
 		t = t.named(resp.Session, "")
 	}
-	if !k.c.srv.cfg.Reinitialize {
+	if !k.c.srv.cfg.Reinitialize || k.c.lone {
 		k.req = upstream.Request{} // it is not sent again, and its body may be large
 	}
 	at := cursor{polls: true}
@@ -84,7 +84,7 @@ func (k *call) events(t target, h *h1.Conn, resp *h1.Response) error {
 			return err
 		case !broken(err):
 			return k.bodyError(err)
-		case at.id == "":
+		case at.id == "" || k.c.lone:
 			return streamEnded("")
 		}
 		at.ended(began)
