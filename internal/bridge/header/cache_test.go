@@ -20,7 +20,7 @@ func TestCache(t *testing.T) {
 			}
 		}
 		know("s", "good", -1)
-		c.Learn("s", fmt.Appendf(nil, page, good+","+bad))
+		c.Learn("s", fmt.Appendf(nil, page, good+","+bad+`,{"name":"good"}`))
 		time.Sleep(40 * time.Second)
 		c.Learn("s", fmt.Appendf(nil, page, none)) // another page
 		know("s", "good", 1)

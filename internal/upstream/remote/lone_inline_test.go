@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -91,11 +90,5 @@ func TestAskInlineHoldsNobody(t *testing.T) {
 		sink, _ := lone(t, srv, askTool)
 		sink.fails("outcome_unknown", "may have run")
 		must(t, inline().end()) // it waits until the server is gone or there to stay
-	}, func(cfg *Config) {
-		resolve := cfg.resolve
-		cfg.resolve = func(ctx context.Context, host string) ([]string, error) {
-			time.Sleep(time.Second)
-			return resolve(ctx, host)
-		}
-	})
+	}, slowNames)
 }

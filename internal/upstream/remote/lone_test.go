@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
@@ -32,13 +33,14 @@ func lone(t *testing.T, srv *Server, raw string) (*sink, upstream.Call) {
 	return s, call
 }
 
-// asked is the reply to raw, which must come.
+// asked is the reply to raw, which must come. Its connection is idle then.
 func asked(t *testing.T, srv *Server, raw string) string {
 	t.Helper()
 	s, _ := lone(t, srv, raw)
 	if err := s.end(); err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}
+	synctest.Wait()
 	return s.frame()
 }
 

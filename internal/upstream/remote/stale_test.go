@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -202,6 +203,7 @@ func TestStaleAnswers(t *testing.T) {
 			srv := w.server()
 			defer srv.Close()
 			c := open(t, srv)
+			synctest.Wait() // its connection is idle
 			n := 0
 			h := func(w http.ResponseWriter, r *http.Request) {
 				if n++; n == 1 {
