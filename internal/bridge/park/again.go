@@ -20,9 +20,9 @@ func (k *call) failed(e *exchange, m *wire.Message) []byte {
 	}
 	visits := readVisits(m, f.data)
 	switch {
-	case visits == nil:
+	case visits == nil || !k.asking && e.client.declares.url: // the method has no form for it
 		return errorUp(m, e.id, k.uri)
-	case !k.may || !e.client.can.url:
+	case !e.client.declares.url:
 		return wire.AppendError(nil, e.id, mcp.CodeMissingCapability, "the server asks for a URL to be visited first, and the request does not declare elicitation.url",
 			[]byte(`{"requiredCapabilities":{"elicitation":{"url":{}}}}`))
 	}

@@ -2,7 +2,6 @@ package park
 
 import (
 	"bytes"
-	"strconv"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/bridge/state"
@@ -20,8 +19,8 @@ type call struct {
 	client  *client // of the first round
 	method  mcp.Method
 	uri     []byte        // raw token of params.uri; nil for none
-	may     bool          // the client may be asked something for it
-	binding state.Binding // if may
+	asking  bool          // its client may be asked something for it
+	binding state.Binding // if asking
 
 	group     *group
 	exclusive bool             // needs a session for itself
@@ -71,11 +70,11 @@ func newCall(s *Server, c *client, req upstream.Request) *call {
 	}
 	switch req.Method {
 	case mcp.ToolsCall, mcp.PromptsGet, mcp.ResourcesRead: // MCP 2026-07-28, basic/patterns/mrtr
-		if k.may = c.can.asks(); k.may {
+		if k.asking = c.declares.asks(); k.asking {
 			k.binding = state.Bind(s.cfg.Name, &req)
 		}
 	}
-	req.Inline, req.Buffer = false, nil
+	req.Inline, req.Buffer, req.Header = false, nil, c.header
 	k.req = req
 	return k
 }
@@ -117,11 +116,6 @@ func (k *call) startLocked(l *later) {
 	l.do(func() { k.start(conn, req) })
 }
 
-func (ses *session) nextIDLocked() []byte {
-	ses.lastID++
-	return strconv.AppendUint(nil, ses.lastID, 10)
-}
-
 func (k *call) start(conn upstream.Conn, req upstream.Request) {
 	msg, err := wire.Parse(down(&req.Msg, k.id))
 	var sent upstream.Call
@@ -140,144 +134,6 @@ func (k *call) start(conn upstream.Conn, req upstream.Request) {
 			k.conn = sent
 		}
 	})
-}
-
-// setLevelLocked has the server told of the log messages that the call wants,
-// before the call.
-func (k *call) setLevelLocked(l *later) {
-	ses, level := k.ses, k.client.level
-	text := append([]byte(`{"jsonrpc":"2.0","id":`), ses.nextIDLocked()...)
-	text = append(text, `,"method":"logging/setLevel","params":{"level":"`+level.String()+`"}}`...)
-	conn := ses.conn
-	l.do(func() {
-		ses.ask(conn, k.client, text, func(done bool, l *later) {
-			if done {
-				ses.level = level
-			}
-			if !k.over && ses.phase != over {
-				k.startLocked(l)
-			}
-		})
-	})
-}
-
-// ask sends a request of Signalbox itself. then is called once, under the lock:
-// done tells whether the server answered with a result.
-func (ses *session) ask(conn upstream.Conn, c *client, text []byte, then func(done bool, l *later)) {
-	req, err := c.request(text)
-	if err == nil {
-		_, err = conn.Start(req, &own{ses: ses, then: then})
-	}
-	if err != nil {
-		ses.srv.cfg.Log.Debug("request of signalbox not sent", "method", req.Method.String(), "err", err)
-		ses.srv.locked(func(l *later) { then(false, l) })
-	}
-}
-
-// own is the sink of a request of Signalbox itself.
-type own struct {
-	ses  *session
-	then func(done bool, l *later)
-	done bool // by whoever delivers
-}
-
-func (o *own) Deliver(f upstream.Frame) upstream.Verdict {
-	if f.Relation != upstream.Reply {
-		return events{o.ses}.Deliver(f)
-	}
-	m, err := wire.Parse(f.Data)
-	o.done = err == nil && m.Result.Present()
-	return upstream.Taken
-}
-
-func (o *own) End(err error) {
-	o.ses.srv.locked(func(l *later) { o.then(o.done && err == nil, l) })
-}
-
-// Deliver takes what the server sends for the call.
-func (k *call) Deliver(f upstream.Frame) upstream.Verdict {
-	m, err := wire.Parse(f.Data)
-	if f.Relation == upstream.Reply {
-		out := end{msg: &m}
-		if err == nil && m.Kind != wire.Response {
-			err = errResult
-		}
-		if err != nil {
-			out = end{err: upstream.Errorf(mcp.CodeInternal, "bad_answer", "the server's answer is no JSON-RPC response: %v", err)}
-		}
-		k.srv.locked(func(l *later) { k.finishLocked(out, l) })
-		return upstream.Taken
-	}
-	switch {
-	case err != nil:
-		return upstream.NoTaker
-	case m.Kind == wire.Request:
-		k.srv.locked(func(l *later) { k.questionLocked(&m, l) })
-		return upstream.Taken
-	case m.Kind == wire.Notification:
-		return k.notification(&m, f)
-	}
-	return upstream.NoTaker
-}
-
-// End says that the call is over at the server.
-func (k *call) End(err error) {
-	if err == nil {
-		return // after the reply, which told everything
-	}
-	k.srv.locked(func(l *later) { k.finishLocked(end{err: err}, l) })
-}
-
-func (k *call) notification(m *wire.Message, f upstream.Frame) upstream.Verdict {
-	switch method := mcp.MethodOf(m.MethodName()); method {
-	case mcp.NotifProgress:
-		k.progress(m)
-	case mcp.NotifMessage:
-		k.logMessage(m)
-	case mcp.NotifCancelled:
-		k.srv.locked(func(l *later) { k.withdrawLocked(m.Bytes(m.P.RequestID)) })
-	case mcp.NotifElicitationComplete, mcp.NotifTasksStatus, mcp.NotifTasks: // mean nothing in the other era
-	case mcp.Other:
-		if f.Relation != upstream.Own {
-			return upstream.NoTaker
-		}
-		if ex := k.reader(); ex != nil {
-			return ex.sink.Deliver(upstream.Frame{Data: m.Raw, Relation: upstream.Own})
-		}
-	default:
-		if f.Relation != upstream.Own { // the session's own sink may come first
-			return upstream.NoTaker
-		}
-		k.srv.locked(func(l *later) { k.ses.unaskedLocked(m, l) })
-	}
-	return upstream.Taken
-}
-
-// reader is the exchange whose client reads now; nil while there is none.
-func (k *call) reader() *exchange {
-	k.srv.mu.Lock()
-	defer k.srv.mu.Unlock()
-	return k.ex
-}
-
-// progress goes to the client of this round, under the token of this round.
-func (k *call) progress(m *wire.Message) {
-	ex := k.reader()
-	if ex == nil || ex.token == nil || !bytes.Equal(m.Bytes(m.P.Token), k.id) {
-		return
-	}
-	data := wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.Token, New: ex.token})
-	ex.sink.Deliver(upstream.Frame{Data: data, Method: mcp.NotifProgress, Relation: upstream.Own})
-}
-
-// logMessage goes to a client that asked for messages as grave as it is.
-func (k *call) logMessage(m *wire.Message) {
-	name, _ := wire.Unquote(m.Bytes(m.P.Level))
-	ex := k.reader()
-	if ex == nil || ex.client.level == 0 || !k.ses.exclusive || levelOf(name) < ex.client.level {
-		return
-	}
-	ex.sink.Deliver(upstream.Frame{Data: m.Raw, Method: mcp.NotifMessage, Relation: upstream.Own})
 }
 
 // finishLocked ends the call at the server's side, once. Its client gets the end
@@ -339,7 +195,7 @@ func (e *exchange) Cancel(reason error) {
 		}
 		k.ex = nil
 		k.over = true
-		l.do(func() { e.sink.End(reason) })
+		l.do(func() { e.sink.End(errorOf(reason)) })
 		k.group.unwaitLocked(k)
 		k.unpinLocked()
 		k.cancelLocked(reason, l)

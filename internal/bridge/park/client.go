@@ -2,8 +2,10 @@ package park
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -15,8 +17,9 @@ type client struct {
 	principal upstream.Principal // may be nil
 	header    http.Header
 	info      []byte // raw clientInfo; nil for none
-	can       capabilities
-	level     level // of the log messages that it wants; 0: none
+	declares  capabilities
+	can       capabilities // as the server knows it: what it declares, or nothing
+	level     level        // of the log messages that it wants; 0: none
 	group     string
 	alone     bool
 }
@@ -33,7 +36,7 @@ func (c *capabilities) asks() bool { return c.form || c.url || c.sampling || c.r
 
 func (s *Server) readClient(req *upstream.Request) (*client, error) {
 	m := &req.Msg
-	c := &client{principal: req.Principal, header: req.Header}
+	c := &client{principal: req.Principal, header: ownHeader(req.Header)}
 	if info := m.Bytes(m.P.MetaClientInfo); len(info) > 0 && info[0] == '{' {
 		c.info = bytes.Clone(info)
 	}
@@ -47,7 +50,7 @@ func (s *Server) readClient(req *upstream.Request) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.can = can
+	c.declares, c.can = can, can
 	if s.cfg.Shared {
 		c.can = capabilities{text: "{}"}
 	}
@@ -60,6 +63,21 @@ func (s *Server) readClient(req *upstream.Request) (*client, error) {
 		c.group = groupKey(req.Principal, scope)
 	}
 	return c, nil
+}
+
+// ownHeader is header without what repeats arguments for those who do not read
+// bodies: a server of the handshake era does not know it.
+func ownHeader(header http.Header) http.Header {
+	param := func(name string) bool { return strings.HasPrefix(name, mcp.HeaderParamPrefix) }
+	for name := range header {
+		if !param(name) {
+			continue
+		}
+		header = header.Clone()
+		maps.DeleteFunc(header, func(name string, _ []string) bool { return param(name) })
+		break
+	}
+	return header
 }
 
 // who names the principal where calls are counted; "" for nobody.

@@ -15,8 +15,8 @@ const (
 	maxURI  = 8 << 10 // bytes
 )
 
-// A session under a listen that is lost is replaced after listenPause, then twice
-// that, up to listenPauseMax. If that fails for listenPatience, the listen ends. A
+// A session under a listen that is lost is replaced at once, then after listenPause,
+// then twice that, up to listenPauseMax. If that fails for listenPatience, the listen ends. A
 // session that lived for listenStable is no failure.
 const (
 	listenPause    = 500 * time.Millisecond
@@ -24,21 +24,6 @@ const (
 	listenPatience = 2 * time.Minute
 	listenStable   = time.Minute
 )
-
-// kinds are the lists whose changes a listen wants, or gets.
-type kinds struct{ tools, prompts, resources bool }
-
-func (k kinds) has(m mcp.Method) bool {
-	switch m {
-	case mcp.NotifToolsListChanged:
-		return k.tools
-	case mcp.NotifPromptsListChanged:
-		return k.prompts
-	case mcp.NotifResourcesListChanged:
-		return k.resources
-	}
-	return false
-}
 
 // listen is a subscriptions/listen request (MCP 2026-07-28,
 // basic/patterns/subscriptions). It implements upstream.Call. All but the static
@@ -72,13 +57,6 @@ type resource struct {
 	token []byte // as the client wrote it
 }
 
-// change is one thing that a client is told of.
-type change struct {
-	method mcp.Method
-	uri    string // of notifications/resources/updated
-	token  []byte // the same, as the server wrote it
-}
-
 func (s *Server) listen(c *client, req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
 	m := &req.Msg
 	n := &listen{srv: s, client: c, sink: sink, id: bytes.Clone(m.Bytes(m.ID)), out: line{srv: s}}
@@ -88,7 +66,7 @@ func (s *Server) listen(c *client, req upstream.Request, sink upstream.Sink) (up
 	var err error
 	s.locked(func(l *later) {
 		if s.closed {
-			err = upstream.ErrShutdown
+			err = errShutdown
 			return
 		}
 		n.group = s.groupLocked(c)
@@ -194,17 +172,6 @@ func (n *listen) joinLocked(l *later) {
 	}
 }
 
-// missedLocked tells the client of everything that may have changed while there
-// was no session.
-func (n *listen) missedLocked(l *later) {
-	for _, m := range []mcp.Method{mcp.NotifToolsListChanged, mcp.NotifPromptsListChanged, mcp.NotifResourcesListChanged} {
-		n.tellLocked(change{method: m}, l)
-	}
-	for _, r := range n.uris {
-		n.tellLocked(change{mcp.NotifResourcesUpdated, r.uri, r.token}, l)
-	}
-}
-
 // watchedLocked takes the server's answer for one URI.
 func (n *listen) watchedLocked(uri string, good bool, l *later) {
 	n.pending--
@@ -268,88 +235,24 @@ func (n *listen) agreed() []byte {
 	return text
 }
 
-// changedLocked tells the group's listens of a change that one of its sessions saw.
-func (g *group) changedLocked(method mcp.Method, m *wire.Message, l *later) {
-	c := change{method: method}
-	if method == mcp.NotifResourcesUpdated {
-		c.token = m.Bytes(m.P.URI)
-		uri, ok := wire.Unquote(c.token)
-		if !ok || len(uri) > maxURI {
-			return
-		}
-		c.uri = string(uri)
-	}
-	for n := range g.listens {
-		n.tellLocked(c, l)
-	}
-}
-
-// tellLocked passes a change to the client if it asked for it; before the
-// acknowledgement it waits for that.
-func (n *listen) tellLocked(c change, l *later) {
-	switch {
-	case n.over:
-		return
-	case !n.acked:
-		for _, e := range n.early {
-			if e.method == c.method && e.uri == c.uri {
-				return
-			}
-		}
-		if len(n.early) < maxURIs {
-			n.early = append(n.early, c)
-		}
-		return
-	case c.method == mcp.NotifResourcesUpdated && !covers(n.watches, c.uri),
-		c.method != mcp.NotifResourcesUpdated && !n.gets.has(c.method):
-		return
-	}
-	text := []byte(`{"jsonrpc":"2.0","method":"` + c.method.String() + `","params":{`)
-	if c.token != nil {
-		text = append(append(append(text, `"uri":`...), c.token...), ',')
-	}
-	text = append(append(append(text, `"_meta":{"`+mcp.MetaSubscription+`":`...), n.id...), "}}}"...)
-	n.sendLocked(c.method, text, l)
-}
-
-// covers tells whether uri is watched, or lies under one that is (MCP 2025-11-25,
-// resources: "might be a sub-resource").
-func covers(watched map[string]struct{}, uri string) bool {
-	if _, ok := watched[uri]; ok {
-		return true
-	}
-	for i := range len(uri) {
-		if i == 0 || uri[i] != '/' && uri[i-1] != '/' {
-			continue
-		}
-		if _, ok := watched[uri[:i]]; ok {
-			return true
-		}
-	}
-	return false
-}
-
-func (n *listen) sendLocked(method mcp.Method, data []byte, l *later) {
-	n.out.put(func() {
-		n.sink.Deliver(upstream.Frame{Data: data, Method: method, Relation: upstream.Own})
-	}, false, l)
-}
-
 // lostLocked: the session is over, and with it what it watched.
 func (n *listen) lostLocked(reason error, l *later) {
 	if n.over {
 		return
 	}
-	lived := n.ses.phase == over && !n.ses.readyAt.IsZero() && time.Since(n.ses.readyAt) >= listenStable
+	began := n.ses.readyAt
 	n.ses, n.pending, n.good = nil, 0, nil
-	if n.lostAt.IsZero() || lived {
+	if n.lostAt.IsZero() || !began.IsZero() && time.Since(began) >= listenStable {
 		n.lostAt, n.fails = time.Now(), 0
 	}
-	if !n.acked || time.Since(n.lostAt) >= listenPatience {
+	if !n.acked && began.IsZero() || time.Since(n.lostAt) >= listenPatience {
 		n.endLocked(reason, l)
 		return
 	}
-	pause := min(listenPause<<min(n.fails, 10), listenPauseMax)
+	var pause time.Duration
+	if n.fails > 0 {
+		pause = min(listenPause<<min(n.fails-1, 10), listenPauseMax)
+	}
 	n.fails++
 	n.timer = time.AfterFunc(pause, n.again)
 }
@@ -389,7 +292,7 @@ func (n *listen) Cancel(reason error) {
 			return
 		}
 		n.leaveLocked(l)
-		n.out.put(func() { n.sink.End(reason) }, false, l)
+		n.out.put(func() { n.sink.End(errorOf(reason)) }, false, l)
 	})
 }
 

@@ -258,6 +258,9 @@ func TestListenLeavesEarly(t *testing.T) {
 	})
 	run(t, nil, func(r *rig) {
 		c := r.listen(ann, "1", allLists)
+		r.srv.mu.Lock()
+		r.srv.openErr = errors.New("not now")
+		r.srv.mu.Unlock()
 		r.conns(1)[0].End(errors.New("gone"))
 		synctest.Wait()
 		c.call.Cancel(upstream.ErrCancelled)

@@ -61,7 +61,7 @@ func (k *call) questionLocked(m *wire.Message, l *later) {
 	q := newQuestion(m)
 	ses := k.ses
 	switch {
-	case q == nil || !k.may || k.over || !ses.exclusive:
+	case q == nil || !k.asking || k.over || !ses.exclusive:
 		ses.outsideLocked(mcp.MethodOf(m.MethodName()), m, l)
 	case !k.can.has(q.needs):
 		k.srv.count.questions(refused, 1)
@@ -166,8 +166,13 @@ func (k *call) unparkLocked() {
 // resume attaches the client that came back, and passes its answers on.
 func (s *Server) resume(t ticket, answers map[string][]byte, c *client, req *upstream.Request, sink upstream.Sink) (upstream.Call, error) {
 	var ex *exchange
+	err := error(state.ErrState)
 	s.locked(func(l *later) {
 		k := s.parked[t.id]
+		if s.closed {
+			err = errShutdown
+			return
+		}
 		if k == nil || k.round != t.round {
 			return
 		}
@@ -185,7 +190,7 @@ func (s *Server) resume(t ticket, answers map[string][]byte, c *client, req *ups
 		}
 	})
 	if ex == nil {
-		return nil, state.ErrState
+		return nil, err
 	}
 	return ex, nil
 }

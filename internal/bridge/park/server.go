@@ -94,8 +94,8 @@ func New(cfg Config) *Server {
 
 // Ask sends one request of a client. Besides what upstream.Asker says: the
 // request is well-formed, its _meta and headers have been checked. An error is an
-// *upstream.Error with a code that the per-request era allows, an
-// *upstream.Elsewhere, or upstream.ErrShutdown.
+// *upstream.Error with a code that the per-request era allows, or an
+// *upstream.Elsewhere.
 func (s *Server) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
 	if err := refuse(&req); err != nil {
 		return nil, err
@@ -124,12 +124,14 @@ func refuse(req *upstream.Request) error {
 		mcp.SamplingCreateMessage, mcp.ElicitationCreate, mcp.RootsList:
 		return upstream.Errorf(mcp.CodeMethodNotFound, "method_era", "%s is no request of a client of revision 2026-07-28", req.Method)
 	}
-	if req.Msg.P.Task.Present() {
+	if req.Method != mcp.Other && req.Msg.P.Task.Present() {
 		return upstream.Errorf(mcp.CodeInvalidParams, "tasks_era",
 			"the server speaks a revision before 2026-07-28, and its tasks are not offered to clients of this one: leave params.task out")
 	}
 	return nil
 }
+
+var errShutdown = errorOf(upstream.ErrShutdown)
 
 // begin lets a request wait for its session.
 func (s *Server) begin(c *client, req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
@@ -139,7 +141,7 @@ func (s *Server) begin(c *client, req upstream.Request, sink upstream.Sink) (ups
 	var err error
 	s.locked(func(l *later) {
 		if s.closed {
-			err = upstream.ErrShutdown
+			err = errShutdown
 			return
 		}
 		k.group = s.groupLocked(c)

@@ -1,0 +1,64 @@
+package park
+
+import (
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// events is the sink for what the server sends unasked.
+type events struct{ ses *session }
+
+func (e events) Deliver(f upstream.Frame) upstream.Verdict {
+	msg, err := wire.Parse(f.Data)
+	if err != nil {
+		return upstream.NoTaker
+	}
+	e.ses.srv.locked(func(l *later) { e.ses.unaskedLocked(&msg, l) })
+	return upstream.Taken
+}
+
+func (e events) End(reason error) {
+	if reason == nil {
+		reason = upstream.ErrClosed
+	}
+	e.ses.srv.locked(func(l *later) {
+		if e.ses.phase != over {
+			e.ses.srv.cfg.Log.Info("session at the server is over", "err", reason)
+		}
+		e.ses.endLocked(reason, l)
+	})
+}
+
+// unaskedLocked takes what belongs to no call.
+func (ses *session) unaskedLocked(m *wire.Message, l *later) {
+	method := mcp.MethodOf(m.MethodName())
+	switch {
+	case m.Kind == wire.Request:
+		ses.outsideLocked(method, m, l)
+	case m.Kind == wire.Notification && (method.IsListChanged() || method == mcp.NotifResourcesUpdated):
+		ses.group.changedLocked(method, m, l)
+	}
+}
+
+// outsideLocked answers what the server asks when no client can be asked.
+func (ses *session) outsideLocked(method mcp.Method, m *wire.Message, l *later) {
+	id := m.Bytes(m.ID)
+	var text []byte
+	q := newQuestion(m)
+	switch {
+	case method == mcp.Ping:
+		ses.answerLocked(ses.client, wire.AppendResult(nil, id, []byte("{}")), l)
+		return
+	case q != nil && !ses.pool.can.has(q.needs):
+		text = upstream.ErrorReply(id, errUndeclared(q.needs))
+	case method == mcp.RootsList && ses.pool.roots != nil:
+		text = wire.AppendResult(nil, id, ses.pool.roots)
+	case q == nil:
+		text = upstream.ErrorReply(id, errNoCall)
+	default:
+		text = refusal(method, id, errNoCall)
+	}
+	ses.srv.count.questions(unrelated, 1)
+	ses.answerLocked(ses.client, text, l)
+}
