@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
 	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
 	{"internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
-	{"internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
+	{"internal/front", "internal/stdio", "internal/admin", "internal/doctor", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},
 	{"internal/mutants"},
 }
