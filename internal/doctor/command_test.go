@@ -77,6 +77,9 @@ func (r *rig) limit(ctx context.Context, what string, _ time.Duration) (context.
 	go func() {
 		select {
 		case <-r.settled:
+			if ctx.Err() != nil {
+				r.settled <- struct{}{} // it is for the wait after this one
+			}
 			cancel()
 		case <-ctx.Done():
 		}
