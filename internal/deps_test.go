@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
 	{"internal/bridge/state", "internal/bridge/header"},
 	{"internal/bridge/park", "internal/bridge/dialog", "internal/session/sessiontest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
-	{"internal/bridge", "internal/front", "internal/stdio", "internal/admin", "internal/cluster/clustertest"},
+	{"internal/bridge", "internal/front", "internal/stdio", "internal/admin", "internal/doctor", "internal/cluster/clustertest"},
 	{"cmd/signalbox"},
 	{"internal/mutants", "internal/archive"},
 }

@@ -48,6 +48,7 @@ type streams struct {
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
 	Check   checkCmd   `cmd:"" help:"Check a configuration file, and start nothing: signalbox check --config FILE"`
+	Doctor  doctorCmd  `cmd:"" help:"Try servers out and say what is wrong with them: signalbox doctor [flags] -- COMMAND [ARG...], or URL, or --config FILE"`
 	Key     keyCmd     `cmd:"" help:"Make a static key: signalbox key new NAME"`
 	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
 	Version versionCmd `cmd:"" help:"Print the version."`
@@ -79,6 +80,8 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		fmt.Fprintf(std.err, "signalbox: warning: %s\n", text)
 	}
 	switch parsed.Command() {
+	case "doctor", "doctor <command>":
+		err = grammar.Doctor.run(ctx, std)
 	case "check":
 		err = grammar.Check.run(std)
 	case "key new <name>":
@@ -103,6 +106,8 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(std.err, "signalbox: %v\n", err)
 		return exitUsage
+	case errors.Is(err, errUnwell): // the report has said so
+		return exitError
 	case err != nil:
 		fmt.Fprintf(std.err, "signalbox: %v\n", err)
 		return exitError
@@ -135,7 +140,7 @@ func parse(args []string, std streams) (grammar *cli, parsed *kong.Context, code
 	case settings.err != nil:
 		err = settings.err
 	case err == nil:
-		err = strayFlag(parsed, grammar.Serve.Command)
+		err = strayFlag(parsed, append(grammar.Serve.Command, grammar.Doctor.Command...)) // one of them is empty
 	}
 	grammar.Serve.file = settings.file
 	return grammar, parsed, code, err

@@ -23,7 +23,7 @@ func strayFlag(parsed *kong.Context, command []string) error {
 	}
 	for _, word := range command {
 		if name, _, _ := strings.Cut(word, "="); slices.Contains(known, name) {
-			return fmt.Errorf("%s stands behind the command and would go to the server; write signalbox serve %s ... -- %s, or -- before the command if the server is meant", name, name, command[0])
+			return fmt.Errorf("%s stands behind the command and would go to the server; write signalbox %s %s ... -- %s, or -- before the command if the server is meant", name, parsed.Selected().Name, name, command[0])
 		}
 	}
 	return nil
