@@ -40,7 +40,8 @@ echo "release: signalbox $version"
 mkdir -p "$work/files/completions"
 cp LICENSE README.md CHANGELOG.md "$work/files"
 licenses >"$work/files/THIRD-PARTY-LICENSES"
-GOOS= GOARCH= build "$work/host"
+host=$(GOOS= GOARCH= go env GOOS)/$(GOOS= GOARCH= go env GOARCH)
+GOOS=${host%/*} GOARCH=${host#*/} build "$work/host"
 go build -o "$work/archive" ./internal/archive
 "$work/host" completion bash >"$work/files/completions/signalbox.bash"
 "$work/host" completion zsh >"$work/files/completions/_signalbox"
@@ -52,7 +53,11 @@ for platform in "${platforms[@]}"; do
 	name=signalbox-$version-$os-$arch binary=signalbox archive=$name.tar.gz
 	[ "$os" != windows ] || { binary=signalbox.exe archive=$name.zip; }
 	rm -f "$work"/files/signalbox "$work"/files/signalbox.exe
-	GOOS=$os GOARCH=$arch build "$work/files/$binary"
+	if [ "$platform" = "$host" ]; then
+		cp "$work/host" "$work/files/$binary"
+	else
+		GOOS=$os GOARCH=$arch build "$work/files/$binary"
+	fi
 	(cd "$work/files" && "$work/archive" "$out/$archive" "$name" .)
 	archives+=("$archive")
 	echo "release: $archive"
