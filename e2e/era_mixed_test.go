@@ -19,7 +19,7 @@ func TestEraMixed(t *testing.T) {
 		for _, transport := range []string{"stdio", "http"} {
 			t.Run(era+" "+transport, func(t *testing.T) {
 				b, name := startRandomNames(t, era, transport)
-				orders := permutations([]string{"session call", "discover", "call", "call that asks", "call with the session's headers"})
+				orders := permutations([]string{"session call", "discover", "call that asks", "call with the session's headers"})
 				for _, order := range orders {
 					mixOnOneConnection(t, b, name, order)
 					if t.Failed() {
@@ -82,9 +82,6 @@ func mixOnOneConnection(t *testing.T, b *box.Box, name string, order []string) {
 			if err != nil || !strings.Contains(reply.Body, perRequest) || reply.Header.Get("Mcp-Session-Id") != "" {
 				t.Errorf("discover: %v, %v", reply, err)
 			}
-		case "call":
-			reply, err := ada.post(ctx, endpoint, "tools/call", toolParams(name, "t", ""))
-			text(reply, err, "")
 		case "call that asks":
 			in, err := ada.park(ctx, endpoint, toolParams(name, "t", "elicitation"))
 			if err != nil {
