@@ -67,12 +67,21 @@ type held struct{ conn net.Conn }
 // await returns when the call with this tag has come.
 func (b *barrier) await(t testing.TB, tag string) held {
 	t.Helper()
+	return b.awaitOr(t, tag, nil)
+}
+
+// awaitOr is await for a call that may end early, which fails the test.
+func (b *barrier) awaitOr(t testing.TB, tag string, ended <-chan error) held {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), box.Patience)
 	defer cancel()
 	select {
 	case conn := <-b.queue(tag):
 		t.Cleanup(func() { conn.Close() })
 		return held{conn}
+	case err := <-ended:
+		t.Fatalf("the call %s ended before it came to the barrier: %v", tag, err)
+		panic("unreachable")
 	case <-ctx.Done():
 		t.Fatalf("%s never came to the barrier", tag)
 		panic("unreachable")

@@ -134,3 +134,11 @@ func (a *asker) mustFinish(t testing.TB, name, tag, plan string, in rawclient.In
 	checkPlanned(t, text, a.who, name, tag, plan)
 	return rounds
 }
+
+// notAnswered is the error of a call that must not be answered.
+func notAnswered(reply rawclient.Reply, err error) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("answered: %v", reply)
+}

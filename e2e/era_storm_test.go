@@ -45,7 +45,7 @@ func startEraReplicas(t *testing.T, keys *keyFile) *eraReplicas {
 	flags := []string{
 		"--store", redis.URL(), "--peer-listen", "127.0.0.1:0", "--peer-secret-file", secret,
 		"--auth-keys", keys.path, "--max-processes", "400", "--env", box.TagName + "=" + c.tag,
-		"--call-timeout", parkedLimit.String(), "--call-limit", parkedLimit.String(), "--session-idle", hiddenIdle.String(),
+		"--question-timeout", parkedLimit.String(), "--session-idle", hiddenIdle.String(),
 		"--",
 	}
 	for range 2 {
