@@ -120,7 +120,7 @@ func tooFast(wait time.Duration) error {
 // null, as the handshake era wants it).
 func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 	e := refusalOf(err)
-	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
+	f.cfg.Metrics.refuse(e.reason)
 	h := w.Header()
 	if e.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.retryAfter))

@@ -48,6 +48,7 @@ type Session struct {
 	listener   string    // see session.Record, as of the last look
 	version    uint64    // of the record, as of then
 	timer      *time.Timer
+	seen       sighted // what operators may see of it
 }
 
 // ID is the session id. It must not stand in any log line.
@@ -163,6 +164,7 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	sink := newCallSink(st, req)
 	st.sinks = append(st.sinks, sink)
 	s.calls++
+	s.sawLocked(req)
 	s.m.callStarted()
 	return sink
 }
@@ -178,6 +180,7 @@ func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request
 	}
 	s.mu.Lock()
 	sink.call = call
+	sink.handedLocked()
 	doomed := sink.doomed
 	s.mu.Unlock()
 	if doomed != nil {
@@ -208,6 +211,9 @@ func (s *Session) cancelAll(st *Stream, reason error) {
 func (s *Session) Send(req upstream.Request) error {
 	s.mu.Lock()
 	conn, opener, ended := s.conn, s.opener, s.ended
+	if !ended {
+		s.sawLocked(&req)
+	}
 	s.touchLocked()
 	s.mu.Unlock()
 	switch {
