@@ -8,7 +8,7 @@ BENCHARGS ?=
 TESTARGS  ?=
 
 # A folder that npm fills is as new as the lock file that npm leaves in it.
-E2E_NPM   := e2e/npm/node_modules/.package-lock.json
+E2E_NPM   := e2e/npm/node_modules/.package-lock.json e2e/browser/node_modules/.package-lock.json
 BENCH_NPM := bench/npm/node_modules/.package-lock.json
 
 .PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance chaos clean
@@ -66,7 +66,7 @@ chaos:
 	cd e2e && SIGNALBOX_E2E_CHAOS=long go test -count=1 -v -run '^(TestChaos|TestRedisIsAway|TestHomeIsKilled|TestRollingRestart|TestWarmRequests)' .
 
 clean:
-	rm -rf bin e2e/npm/node_modules bench/npm/node_modules
+	rm -rf bin e2e/npm/node_modules e2e/browser/node_modules bench/npm/node_modules
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund

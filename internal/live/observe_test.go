@@ -287,3 +287,24 @@ func TestEndByHash(t *testing.T) {
 	delete(r.m.all, twin)
 	r.m.mu.Unlock()
 }
+
+func TestEndByHashEndsEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := replicas(t, false, "a", "b")
+		a, b := all[0], all[1]
+		s := a.begin()
+		if _, err := b.find(s.ID(), "p"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.m.EndByHash(s.Hash()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, err := a.find(s.ID(), "p"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("at the other replica: %v", err)
+		}
+		if n := len(a.m.Views()) + len(b.m.Views()); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
