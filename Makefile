@@ -8,7 +8,7 @@ BENCHARGS ?=
 TESTARGS  ?=
 
 # A folder that npm fills is as new as the lock file that npm leaves in it.
-E2E_NPM   := e2e/npm/node_modules/.package-lock.json
+E2E_NPM   := e2e/npm/node_modules/.package-lock.json e2e/browser/node_modules/.package-lock.json
 BENCH_NPM := bench/npm/node_modules/.package-lock.json
 
 .PHONY: build test test-unit test-e2e check format lint vulncheck cross bench fuzz mutants conformance chaos release clean
@@ -71,7 +71,7 @@ release:
 	scripts/release.sh dist
 
 clean:
-	rm -rf bin dist e2e/npm/node_modules bench/npm/node_modules
+	rm -rf bin dist e2e/npm/node_modules e2e/browser/node_modules bench/npm/node_modules
 
 %/node_modules/.package-lock.json: %/package-lock.json
 	cd $* && npm ci --no-audit --no-fund

@@ -16,7 +16,7 @@ const module = "github.com/signalbox-mcp/signalbox/"
 // layers: a package may import those of earlier rows, and in its own row only
 // what allowed names.
 var layers = [][]string{
-	{"internal/buf", "internal/gcpace"},
+	{"internal/buf", "internal/gcpace", "internal/observe"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
 	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
 	{"internal/bridge/state", "internal/bridge/header"},
@@ -28,7 +28,7 @@ var layers = [][]string{
 
 // noJSON are the packages of the message path, which carry bytes: nothing there
 // may decode and encode what it only carries.
-var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/httpd", "internal/stdio", "internal/bridge", "internal/bridge/state", "internal/bridge/header", "internal/bridge/park", "internal/bridge/dialog"}
+var noJSON = []string{"internal/wire", "internal/sse", "internal/upstream", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/front", "internal/h1", "internal/httpd", "internal/stdio", "internal/observe", "internal/bridge", "internal/bridge/state", "internal/bridge/header", "internal/bridge/park", "internal/bridge/dialog"}
 
 type pkg struct {
 	ImportPath string

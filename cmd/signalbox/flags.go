@@ -17,14 +17,15 @@ import (
 // serveCmd holds the flags of serve. Each has an environment variable
 // SIGNALBOX_NAME; the flag wins.
 type serveCmd struct {
-	Config      string   `type:"path" placeholder:"FILE" help:"File with the servers and settings, YAML or JSON; flags and environment win over it."`
-	Listen      string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for clients."`
-	AdminListen string   `placeholder:"ADDR" help:"Address for /metrics; off if empty."`
-	Isolation   string   `default:"auto" enum:"auto,session,shared" help:"A process for each session, or one shared by all: auto, session or shared."`
-	Era         string   `default:"auto" enum:"auto,legacy,modern" help:"Protocol era of the server: legacy (initialize, up to 2025-11-25), modern (2026-07-28), or auto: found out."`
-	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the server's environment; repeatable."`
-	PassEnv     []string `placeholder:"NAME" help:"Variable of this environment to pass on; repeatable."`
-	Cwd         string   `placeholder:"DIR" help:"Working directory of the server."`
+	Config         string   `type:"path" placeholder:"FILE" help:"File with the servers and settings, YAML or JSON; flags and environment win over it."`
+	Listen         string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address for clients."`
+	AdminListen    string   `placeholder:"ADDR" help:"Address for /status, /metrics and /api/v1; off if empty."`
+	AdminTokenFile string   `type:"path" placeholder:"FILE" help:"File with the token that requests to --admin-listen must show, at least 16 bytes; needed beyond loopback."`
+	Isolation      string   `default:"auto" enum:"auto,session,shared" help:"A process for each session, or one shared by all: auto, session or shared."`
+	Era            string   `default:"auto" enum:"auto,legacy,modern" help:"Protocol era of the server: legacy (initialize, up to 2025-11-25), modern (2026-07-28), or auto: found out."`
+	Env            []string `sep:"none" placeholder:"K=V" help:"Variable for the server's environment; repeatable."`
+	PassEnv        []string `placeholder:"NAME" help:"Variable of this environment to pass on; repeatable."`
+	Cwd            string   `placeholder:"DIR" help:"Working directory of the server."`
 
 	SessionIdle             time.Duration `default:"2h" help:"A session without message, open stream and call for so long ends."`
 	SessionMaxAge           time.Duration `default:"0" help:"A session ends after so long, used or not; 0: no limit."`
@@ -159,9 +160,16 @@ func (c *serveCmd) checkAddresses() error {
 		if err != nil {
 			return fmt.Errorf("%s: %q is no HOST:PORT", l.flag, l.addr)
 		}
-		if !isLoopback(host) && !c.Insecure && (l.flag == "--admin-listen" || !c.authorized()) {
-			return fmt.Errorf("%s: %s is reachable from other machines and there is no authorization; use a loopback address, --auth-keys, --auth-issuer or --tls-client-ca, or --insecure if that is what you want", l.flag, l.addr)
+		switch {
+		case isLoopback(host):
+		case l.flag == "--admin-listen" && c.AdminTokenFile == "":
+			return fmt.Errorf("--admin-listen: %s is reachable from other machines, and who reaches it can see and end sessions; use a loopback address, or --admin-token-file FILE", l.addr)
+		case l.flag == "--listen" && !c.Insecure && !c.authorized():
+			return fmt.Errorf("--listen: %s is reachable from other machines and there is no authorization; use a loopback address, --auth-keys, --auth-issuer or --tls-client-ca, or --insecure if that is what you want", l.addr)
 		}
+	}
+	if c.AdminTokenFile != "" && c.AdminListen == "" {
+		return errors.New("--admin-token-file means nothing without --admin-listen")
 	}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)

@@ -60,6 +60,7 @@ func announce(w io.Writer, names []string, base string, adminListener net.Listen
 	}
 	if adminListener != nil {
 		fmt.Fprintf(w, "  metrics          http://%s/metrics\n", adminListener.Addr())
+		fmt.Fprintf(w, "  status page      http://%s/status\n", adminListener.Addr())
 	}
 	text, _ := json.Marshal(map[string]any{"mcpServers": snippet})
 	fmt.Fprintf(w, "for a client's configuration:\n  %s\n", text)

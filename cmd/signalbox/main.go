@@ -46,12 +46,14 @@ type streams struct {
 }
 
 type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
-	Check   checkCmd   `cmd:"" help:"Check a configuration file, and start nothing: signalbox check --config FILE"`
-	Doctor  doctorCmd  `cmd:"" help:"Try servers out and say what is wrong with them: signalbox doctor [flags] -- COMMAND [ARG...], or URL, or --config FILE"`
-	Key     keyCmd     `cmd:"" help:"Make a static key: signalbox key new NAME"`
-	Connect connectCmd `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve    serveCmd    `cmd:"" help:"Put an MCP server on the network: signalbox serve [flags] -- COMMAND [ARG...], or URL"`
+	Check    checkCmd    `cmd:"" help:"Check a configuration file, and start nothing: signalbox check --config FILE"`
+	Doctor   doctorCmd   `cmd:"" help:"Try servers out and say what is wrong with them: signalbox doctor [flags] -- COMMAND [ARG...], or URL, or --config FILE"`
+	Key      keyCmd      `cmd:"" help:"Make a static key: signalbox key new NAME"`
+	Connect  connectCmd  `cmd:"" help:"Be a stdio server for a desktop client, and reach a URL: signalbox connect [flags] URL"`
+	Sessions sessionsCmd `cmd:"" help:"List the sessions of a running signalbox, or end one: signalbox sessions [end HASH]"`
+	Servers  serversCmd  `cmd:"" help:"List the servers of a running signalbox and how they do."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	Completion completionCmd `cmd:"" help:"Print completions for a shell: signalbox completion bash|zsh|fish"`
 }
@@ -90,6 +92,12 @@ func run(ctx context.Context, forget func(), args []string, std streams) int {
 		err = grammar.Connect.run(ctx, std)
 	case "completion <shell>":
 		grammar.Completion.run(parsed.Model, std)
+	case "sessions list":
+		err = grammar.Sessions.List.run(ctx, std)
+	case "sessions end <hash>":
+		err = grammar.Sessions.End.run(ctx, std)
+	case "servers":
+		err = grammar.Servers.run(ctx, std)
 	case "version":
 		fmt.Fprintf(std.out, "signalbox %s\n", versionText())
 	default:

@@ -28,6 +28,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/guard"
 	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/observe"
 	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
@@ -116,12 +117,17 @@ type app struct {
 func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writer, log *slog.Logger) (_ *app, err error) {
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
+	var recorder *observe.Recorder // nobody can look where there is no admin listener
+	if c.AdminListen != "" {
+		recorder = observe.New()
+	}
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
 	if a.eras, err = newEras(keys.state); err != nil {
 		return nil, err
 	}
 	a.eras.alone = c.Insecure && !c.authorized()
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
+	watch(recorder, a, requests)
 	reg.MustRegister(a.processes, a.policies, a.eras.parked, a.eras.dialogs, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
@@ -147,7 +153,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 		Name: "signalbox_processes", Help: "Server processes, those that are stopping counted."},
 		func() float64 { return float64(a.supervisor.Running()) }))
 
-	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log, Audit: a.audit}
+	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log, Audit: a.audit, Observe: recorder}
 	peers := new(lateHandler)
 	if c.inMemory() {
 		a.store = session.NewMemory()
@@ -176,7 +182,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	clientSide := front.Config{
 		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
 		RequestRate: c.MaxRequestsPerSecond, Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
-		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests,
+		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests, Timed: recorder.On(),
 	}
 	if a.shared != nil {
 		clientSide.Peers, clientSide.Ready = a.shared.node, a.shared.ready
@@ -184,7 +190,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	a.front = front.New(clientSide)
 	peers.set(http.HandlerFunc(a.front.ServePeer))
 	a.offer(specs)
-	a.admin = admin.Handler(reg, g, a.states)
+	a.admin = admin.Handler(a.adminConfig(reg, g, keys.admin, recorder))
 	return a, nil
 }
 

@@ -56,6 +56,7 @@ type secrets struct {
 	state  []byte // signs event ids and seals records
 	peers  []byte // proves that a replica is one
 	random bool   // state is of this start only
+	admin  string // token of the admin listener; "": none
 }
 
 // secrets reads or makes the keys. Without a key file that of the state is
@@ -81,7 +82,10 @@ func (c *serveCmd) secrets() (s secrets, err error) {
 	if s.peers == nil {
 		s.peers = s.state
 	}
-	return s, nil
+	if c.AdminTokenFile != "" {
+		s.admin, err = readToken(c.AdminTokenFile)
+	}
+	return s, err
 }
 
 func readSecret(flag, path string) ([]byte, error) {

@@ -36,15 +36,30 @@ type serverState struct {
 }
 
 func readServers(url string) ([]serverState, error) {
+	var body struct{ Servers []serverState }
+	err := readAdmin(url, &body)
+	return body.Servers, err
+}
+
+func readAdmin(url string, into any) error {
 	resp, err := metricsClient.Get(url)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: status %s", url, resp.Status)
+		return fmt.Errorf("%s: status %s", url, resp.Status)
 	}
-	var body struct{ Servers []serverState }
-	err = json.NewDecoder(resp.Body).Decode(&body)
-	return body.Servers, err
+	return json.NewDecoder(resp.Body).Decode(into)
+}
+
+// AdminURL is the URL of the admin listener, without a path.
+func (b *Box) AdminURL() string { return b.adminURL }
+
+// Admin reads a path of the admin listener, as JSON.
+func (b *Box) Admin(t testing.TB, path string, into any) {
+	t.Helper()
+	if err := readAdmin(b.adminURL+path, into); err != nil {
+		t.Fatal(err)
+	}
 }

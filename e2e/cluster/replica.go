@@ -90,11 +90,12 @@ func (r *Replica) AwaitReady() {
 }
 
 // Ready asks /readyz; status 0 where nobody answers.
-func (r *Replica) Ready() (status int, body string) { return get(r.URL + "/readyz") }
+func (r *Replica) Ready() (status int, body string) { return Get(r.URL + "/readyz") }
 
 var probe = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-func get(url string) (int, string) {
+// Get reads a URL once, and returns its status and body; status 0: it was not reached.
+func Get(url string) (int, string) {
 	resp, err := probe.Get(url)
 	if err != nil {
 		return 0, err.Error()
@@ -139,7 +140,7 @@ func (r *Replica) Wait(limit time.Duration) int {
 // Metric sums the samples of a name that have a label, written as label="value"; "" sums all.
 func (r *Replica) Metric(name, label string) (sum float64) {
 	r.t.Helper()
-	status, body := get("http://" + r.admin + "/metrics")
+	status, body := Get("http://" + r.admin + "/metrics")
 	if status != http.StatusOK {
 		r.t.Fatalf("metrics of %s: %d %s", r.Addr, status, body)
 	}
@@ -156,6 +157,9 @@ func (r *Replica) Metric(name, label string) (sum float64) {
 	}
 	return sum
 }
+
+// AdminURL is the URL of the admin listener, without a path.
+func (r *Replica) AdminURL() string { return "http://" + r.admin }
 
 // AwaitMetric waits until such a sum has a value.
 func (r *Replica) AwaitMetric(name, label string, want float64) {

@@ -24,6 +24,7 @@ type Session interface {
 type Options struct {
 	Version      string // asked for; 2025-11-25, or 2024-11-05 for the legacy transport
 	Capabilities string // a JSON object
+	ClientInfo   string // a JSON object; rawclient, version 1
 
 	// OnMessage takes what is no response to a call: requests, notifications, and
 	// responses that nobody asked for. It is called from several goroutines at once
@@ -38,6 +39,9 @@ func (o Options) withDefaults(version string) Options {
 	if o.Capabilities == "" {
 		o.Capabilities = "{}"
 	}
+	if o.ClientInfo == "" {
+		o.ClientInfo = `{"name":"rawclient","version":"1"}`
+	}
 	if o.OnMessage == nil {
 		o.OnMessage = func(Message) {}
 	}
@@ -48,8 +52,7 @@ func (o Options) withDefaults(version string) Options {
 const initializeID = `"initialize"`
 
 func (o Options) initializeParams() string {
-	return `{"protocolVersion":"` + o.Version + `","capabilities":` + o.Capabilities +
-		`,"clientInfo":{"name":"rawclient","version":"1"}}`
+	return `{"protocolVersion":"` + o.Version + `","capabilities":` + o.Capabilities + `,"clientInfo":` + o.ClientInfo + `}`
 }
 
 // postHeader has what every POST of a message carries.

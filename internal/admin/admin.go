@@ -1,54 +1,64 @@
-// Package admin serves operators, on a listener of its own: metrics, and the
-// state of each server.
+// Package admin serves operators, on a listener of its own: metrics, an API
+// that tells what this process does and has done, and a page that shows it.
+//
+//	gate.ServeHTTP      Host, the credential, then where a browser has it from
+//	  GET    /metrics
+//	  GET    /status                       the page; it asks for what follows
+//	  GET    /api/v1/servers               see ServerList
+//	  GET    /api/v1/sessions              see SessionList
+//	  GET    /api/v1/sessions/HASH         see SessionDetail
+//	  DELETE /api/v1/sessions/HASH         and POST .../end: 204
+//	  GET    /api/v1/replicas              see ReplicaList
+//	  GET    /api/v1/series                see Series
+//	  GET    /api/v1/refusals              see RefusalList
+//
+// Nothing here holds a session id, a secret or the contents of a message.
 package admin
 
 import (
-	"encoding/json"
+	"context"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/signalbox-mcp/signalbox/internal/guard"
+	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/observe"
 )
 
-// Server is the state of one server.
-type Server struct {
-	Name      string    `json:"name"`
-	Kind      string    `json:"kind"` // "stdio" or "http"
-	Isolation string    `json:"isolation,omitempty"`
-	State     string    `json:"state"`    // "unused", "working", or "failing": its last session did not start, or was lost
-	Sessions  int       `json:"sessions"` // now, in this process
-	Started   int       `json:"started"`  // sessions that it accepted
-	WorkedAt  time.Time `json:"worked_at,omitzero"`
-	FailedAt  time.Time `json:"failed_at,omitzero"`
-	Failure   string    `json:"failure,omitempty"` // the last one
-	Addresses []Address `json:"addresses,omitempty"`
+// Config sets the handler up. All fields but Token, Replicas and Replica are
+// required.
+type Config struct {
+	Metrics  *prometheus.Registry
+	Guard    *guard.Guard // its Host check
+	Token    string       // that each request must show; "": none needs to
+	Servers  func() []Server
+	Live     *live.Manager
+	Recorder *observe.Recorder
+	// Replicas tells who shares the store, this process included. With an error
+	// they are those known from before. nil: the process is alone.
+	Replicas func(context.Context) ([]Replica, error)
+	Replica  string // the id of this one; "" where it is alone
+	Version  string
 }
 
-// Address is one of an HTTP server's.
-type Address struct {
-	Address  string `json:"address"` // scheme://ip:port
-	Down     bool   `json:"down"`
-	Sessions int    `json:"sessions"`
-}
-
-// Handler serves GET /metrics from reg and GET /api/v1/servers from servers,
-// after the checks of g.
-func Handler(reg *prometheus.Registry, g *guard.Guard, servers func() []Server) http.Handler {
+// Handler serves operators.
+func Handler(cfg Config) http.Handler {
+	a := &api{cfg: cfg}
+	page := newPage()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /api/v1/servers", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string]any{"servers": servers()}) // a client that is gone needs no report
-	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.Check(w, r); err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusFound))
+	mux.Handle("GET /status", page)
+	mux.Handle("GET /status/{$}", page)
+	mux.HandleFunc("GET /api/v1/servers", a.servers)
+	mux.HandleFunc("GET /api/v1/sessions", a.sessions)
+	mux.HandleFunc("GET /api/v1/sessions/{hash}", a.session)
+	mux.HandleFunc("DELETE /api/v1/sessions/{hash}", a.end)
+	mux.HandleFunc("POST /api/v1/sessions/{hash}/end", a.end)
+	mux.HandleFunc("GET /api/v1/replicas", a.replicas)
+	mux.HandleFunc("GET /api/v1/series", a.series)
+	mux.HandleFunc("GET /api/v1/refusals", a.refusals)
+	return newGate(cfg.Guard, cfg.Token, mux)
 }

@@ -290,7 +290,10 @@ func TestPeersAreListed(t *testing.T) {
 		if p.ID != a.ID() {
 			want = Peer{ID: b.ID(), Address: b.peer.Addr().String()}
 		}
-		if p != want {
+		if p.Lease <= 0 || p.Lease > DefaultLease {
+			t.Errorf("%s has %v of its lease left", p.ID, p.Lease)
+		}
+		if p.Lease = 0; p != want {
 			t.Errorf("%+v, want %+v", p, want)
 		}
 	}

@@ -181,6 +181,21 @@ func (m *members) peers() []Peer {
 	return peers
 }
 
+// left is what is left of the lease of id; 0: it is over. It blocks for
+// storeTimeout at most.
+func (m *members) left(ctx context.Context, id string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	left, err := m.registry.Left(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return left, nil
+}
+
 func (m *members) knows(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,8 +25,8 @@ type leased struct {
 	until time.Time
 }
 
-// Fault makes each following call ask f first: op is "put", "get", "list" or
-// "remove". An error of f is returned as session.ErrUnavailable and nothing is
+// Fault makes each following call ask f first: op is "put", "get", "list", "left"
+// or "remove". An error of f is returned as session.ErrUnavailable and nothing is
 // done; f may block. nil ends the faults.
 func (m *Memory) Fault(f func(ctx context.Context, op string) error) {
 	m.mu.Lock()
@@ -95,6 +95,20 @@ func (m *Memory) List(ctx context.Context) (map[string][]byte, error) {
 		}
 	}
 	return all, nil
+}
+
+// Left implements Registry.
+func (m *Memory) Left(ctx context.Context, id string) (time.Duration, error) {
+	if err := m.check(ctx, "left"); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := time.Until(m.leases[id].until)
+	if left <= 0 {
+		return 0, session.ErrNotFound
+	}
+	return left, nil
 }
 
 // Remove implements Registry.

@@ -187,14 +187,20 @@ type Peer struct {
 	ID      string
 	Address string // host:port of its peer listener
 	Self    bool
+	Lease   time.Duration // what is left of its registration; 0: the store cannot tell
 }
 
 // Peers returns all registered replicas, this one included, by id. With
 // session.ErrUnavailable they are those known from before.
-func (n *Node) Peers(context.Context) ([]Peer, error) {
+func (n *Node) Peers(ctx context.Context) ([]Peer, error) {
 	_, err := n.members.list()
 	peers := n.members.peers()
 	peers = append(peers, Peer{ID: n.ID(), Address: n.members.self.address, Self: true})
+	for i := range peers {
+		if err == nil {
+			peers[i].Lease, err = n.members.left(ctx, peers[i].ID)
+		}
+	}
 	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.ID, b.ID) })
 	return peers, err
 }

@@ -21,6 +21,8 @@ type Registry interface {
 	Get(ctx context.Context, id string) ([]byte, error)
 	// List returns the values of all ids that live.
 	List(ctx context.Context) (map[string][]byte, error)
+	// Left returns how much is left of the lease of id. session.ErrNotFound as Get.
+	Left(ctx context.Context, id string) (time.Duration, error)
 	// Remove drops the value of id at once; none there is no error.
 	Remove(ctx context.Context, id string) error
 }

@@ -35,7 +35,7 @@ var foreignKeys = []struct {
 		"a proxy for one server is not known"},
 	{ScopeServer, Refused, "options",
 		"another product's settings; tools filters, headers and the limits stand in the entry itself"},
-	{ScopeServer, Refused, "listen admin-listen store public-url allowed-host allowed-origin trusted-proxy insecure log-level log-format keepalive drain",
+	{ScopeServer, Refused, "listen admin-listen admin-token-file store public-url allowed-host allowed-origin trusted-proxy insecure log-level log-format keepalive drain",
 		"this is for all servers, and stands at the top of the file"},
 }
 

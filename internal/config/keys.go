@@ -78,7 +78,8 @@ func Keys() []KeyDoc {
 var fileKeys = []KeyDoc{
 	{Key: "mcpServers", Aliases: []string{"servers"}, Type: typeObject, Meaning: "The servers, by name: letters, digits, dot, hyphen and underscore, at most 64."},
 	{Key: "listen", Type: typeString, Default: "127.0.0.1:8080", Meaning: "Address for clients."},
-	{Key: "admin-listen", Type: typeString, Default: "off", Meaning: "Address for metrics, status and API."},
+	{Key: "admin-listen", Type: typeString, Default: "off", Meaning: "Address for metrics, status page and API."},
+	{Key: "admin-token-file", Type: typeString, Meaning: "File with the token that requests to the admin listener must show, at least 16 bytes; needed beyond loopback."},
 	{Key: "isolation", Type: "auto|session|shared", Default: "auto", Meaning: "For servers that do not say it: a process for each session, or one for all."},
 	{Key: "era", Type: "auto|legacy|modern", Default: "auto", Meaning: "For servers that do not say it: their protocol era, or auto: found out."},
 	{Key: "store", Type: typeString, Default: "memory:", Meaning: "Where sessions are kept."},

@@ -206,7 +206,7 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 	}
-	plain := Options{Version: "test", PerRequest: true, roots: x509.NewCertPool()}
+	plain := Options{Version: "test", roots: x509.NewCertPool()}
 	for name, a := range addresses() {
 		server := httptest.NewUnstartedServer(a.handler)
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -40,7 +40,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, settled: make(chan struct{}, 16), settle: l, accept: make(chan struct{})}
-	r.o = Options{Supervisor: sup, Version: "test", PerRequest: true, limit: r.limit, LookupEnv: func(name string) (string, bool) { return "x", name == "SET_HERE" }}
+	r.o = Options{Supervisor: sup, Version: "test", limit: r.limit, LookupEnv: func(name string) (string, bool) { return "x", name == "SET_HERE" }}
 	go r.listen()
 	t.Cleanup(func() {
 		if err := sup.Close(context.Background()); err != nil {

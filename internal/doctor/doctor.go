@@ -33,10 +33,7 @@ type Server struct {
 // Options of an examination. Supervisor, Version and LookupEnv are required.
 type Options struct {
 	Supervisor *child.Supervisor
-	Version    string // of Signalbox
-	// PerRequest: this Signalbox fronts servers of the per-request era, too. Else
-	// one that speaks nothing older is unwell.
-	PerRequest bool
+	Version    string                           // of Signalbox
 	LookupEnv  func(name string) (string, bool) // of Signalbox's own environment
 
 	roots *x509.CertPool // nil: the system's. For tests
@@ -127,11 +124,8 @@ func Examine(ctx context.Context, s Server, o Options) Report {
 	} else {
 		fault = x.command()
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		fault = &Finding{"stopped", "the examination was stopped before its end"}
-	case fault == nil && len(r.Eras) == 1 && r.Eras[0] == perRequest && !o.PerRequest:
-		fault = &Finding{"per-request-only", "it speaks only the per-request era (" + r.Revisions[0] + "), and this version of Signalbox fronts handshake servers; use a version of the server that answers initialize"}
 	}
 	r.Finding, r.Well = fault, fault == nil
 	return r

@@ -51,11 +51,14 @@ func TestStarts(t *testing.T) {
 	golden(t, "starts.golden", got)
 }
 
-// TestPerRequestOnly: while Signalbox fronts no such server, it is unwell.
-func TestPerRequestOnly(t *testing.T) {
+// TestEras: a server of the per-request era is well, and one that is said to be, and
+// is not, is not.
+func TestEras(t *testing.T) {
 	r := newRig(t)
-	r.o.PerRequest = false
-	got := map[string]string{"per-request": sentence(Examine(context.Background(), r.fake("per-request"), r.o))}
+	if report := Examine(context.Background(), r.fake("per-request"), r.o); !report.Well {
+		t.Errorf("%+v", report)
+	}
+	got := map[string]string{}
 	modern := r.fake("good")
 	modern.Era = "modern"
 	got["era: modern, and it is not"] = sentence(Examine(context.Background(), modern, r.o))

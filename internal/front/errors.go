@@ -127,7 +127,7 @@ func (f *Front) fail(w http.ResponseWriter, id []byte, err error) {
 
 // answer answers with a refusal, of which reply is the body.
 func (f *Front) answer(w http.ResponseWriter, e *refusal, reply []byte) {
-	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
+	f.cfg.Metrics.refuse(e.reason)
 	h := w.Header()
 	if e.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(e.retryAfter))

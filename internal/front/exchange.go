@@ -40,6 +40,7 @@ type exchange struct {
 	revision   mcp.Revision
 	batch      bool
 	until      time.Time // a call may run in this goroutine
+	arrived    time.Time // see upstream.Request
 	opening    bool      // the answer to initialize is outstanding
 	perRequest bool      // the message is of the per-request era
 	control    *http.ResponseController

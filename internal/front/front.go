@@ -23,8 +23,8 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 )
 
-// Config sets a Front up. All fields but PublicURL, Buffers and RequestRate are
-// required.
+// Config sets a Front up. All fields but PublicURL, Buffers, RequestRate and Timed
+// are required.
 type Config struct {
 	Backends     []*live.Backend // to begin with; see SetBackends
 	Live         *live.Manager
@@ -43,6 +43,7 @@ type Config struct {
 	Auth         *auth.Authenticator // nil: everybody is anonymous
 	Log          *slog.Logger
 	Metrics      *Metrics
+	Timed        bool // note when requests arrive, see upstream.Request
 }
 
 // Metrics counts what the front does. Register it with a Prometheus registry.
@@ -52,6 +53,9 @@ type Metrics struct {
 	in, out prometheus.Counter
 	Streams *prometheus.GaugeVec // server, transport
 	gauges  sync.Map             // server → prometheus.Gauge
+	// Refused is told the reason of each request that is answered with an error of
+	// Signalbox itself, by any goroutine; nil: nobody is. Set before the first request.
+	Refused func(reason string)
 }
 
 // NewMetrics makes the collectors. streams is the gauge of open streams.
@@ -113,7 +117,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWait))
 	}
 	if f.cfg.Peers != nil && cluster.StripPeerHeaders(r.Header) {
-		f.cfg.Metrics.refused.WithLabelValues("peer_headers").Inc()
+		f.cfg.Metrics.refuse("peer_headers")
 	}
 	path := trimPath(r.URL.Path)
 	switch path {

@@ -132,7 +132,7 @@ func (f *Front) legacyRequest(sess *live.Session, r *http.Request, msg wire.Mess
 	}
 	f.note(r, sess.Server(), err)
 	e := refusalOf(err)
-	f.cfg.Metrics.refused.WithLabelValues(e.reason).Inc()
+	f.cfg.Metrics.refuse(e.reason)
 	return sess.ReplyOnOwn(e.reply(id))
 }
 

@@ -55,7 +55,7 @@ func (f *Front) perRequest(x *exchange, msg wire.Message, body []byte) {
 		return
 	}
 	x.id = bytes.Clone(x.id) // the message is its receiver's from now on
-	req.Buffer = body
+	req.Buffer, req.Arrived = body, x.arrived
 	reader, err := f.cfg.Live.Ask(x.b, who(x.r).Key(), x.takes, req)
 	if now := f.backends.Load().byName[x.b.Name]; errors.Is(err, live.ErrRetired) && now != nil { // the configuration has just changed
 		x.b = now

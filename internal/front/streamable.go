@@ -42,6 +42,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		return
 	}
 	var sess *live.Session
+	began := f.now()
 	var missing error // set where the session header leads nowhere here
 	limit, home := f.maxMessage(b), ""
 	id := r.Header.Get(mcp.HeaderSession)
@@ -52,6 +53,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 			limit = min(limit, echoLimit)
 		}
 	}
+	found := f.now()
 	body, err := f.readBody(w, r, limit)
 	if err != nil {
 		if missing != nil {
@@ -61,6 +63,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		x.fail(err)
 		return
 	}
+	x.arrived = f.arrived(began, found)
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return
@@ -138,7 +141,7 @@ func (f *Front) message(x *exchange, sess *live.Session, msg wire.Message, body 
 		return
 	}
 	x.id = bytes.Clone(msg.Bytes(msg.ID)) // the message is its receiver's from now on
-	req.Buffer = body
+	req.Buffer, req.Arrived = body, x.arrived
 	reader, err := sess.Call(x.takes, []upstream.Request{req})
 	if err != nil { // it was not sent
 		f.decline(x.w, x.r, x.b.Name, x.id, err)

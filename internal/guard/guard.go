@@ -61,8 +61,8 @@ func (g *Guard) AnyHost() *Guard {
 // allowed Origin it sets the CORS headers, so that errors carry them too;
 // credentials are never allowed.
 func (g *Guard) Check(w http.ResponseWriter, r *http.Request) error {
-	if !g.anyHost && !g.hostAllowed(r.Host) {
-		return g.refuse("host", r.Host, "--allowed-host")
+	if err := g.CheckHost(r); err != nil {
+		return err
 	}
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -75,6 +75,14 @@ func (g *Guard) Check(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Access-Control-Allow-Origin", origins[0])
 	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate, Retry-After")
+	return nil
+}
+
+// CheckHost is Check without a look at Origin.
+func (g *Guard) CheckHost(r *http.Request) error {
+	if !g.anyHost && !g.hostAllowed(r.Host) {
+		return g.refuse("host", r.Host, "--allowed-host")
+	}
 	return nil
 }
 

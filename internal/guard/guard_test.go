@@ -104,3 +104,18 @@ func TestRefusalsAreLoggedOnceEach(t *testing.T) {
 		t.Errorf("a client filled the log: %d lines, %d bytes", n, log.Len())
 	}
 }
+
+func TestCheckHostLooksAtNothingElse(t *testing.T) {
+	g := New([]string{"mcp.example.com"}, nil, nil, slog.New(slog.DiscardHandler))
+	for host, allowed := range map[string]bool{"localhost:1": true, "mcp.example.com": true, "evil.example": false} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		r.Header.Set("Origin", "https://evil.example")
+		if err := g.CheckHost(r); (err == nil) != allowed {
+			t.Errorf("%s: %v", host, err)
+		}
+		if err := g.AnyHost().CheckHost(r); err != nil {
+			t.Errorf("%s, where any host may be: %v", host, err)
+		}
+	}
+}

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/audit"
+	"github.com/signalbox-mcp/signalbox/internal/observe"
 	"github.com/signalbox-mcp/signalbox/internal/session"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
-// Config sets the manager up. All fields but Audit are required; see DefaultLimits.
+// Config sets the manager up. All fields but Audit and Observe are required; see DefaultLimits.
 type Config struct {
 	Limits
 	Store   session.Store
@@ -21,7 +22,8 @@ type Config struct {
 	Replica string // the name of this process where the store is shared with others; else ""
 	Metrics *Metrics
 	Log     *slog.Logger
-	Audit   *audit.Log // nil: none
+	Audit   *audit.Log        // nil: none
+	Observe *observe.Recorder // nil: nobody looks back
 }
 
 // Limits bound everything that a client can make grow.

@@ -58,6 +58,7 @@ func (r *Reader) detachLocked() {
 		return
 	}
 	r.st.reader = nil
+	r.st.lag = lag{}
 	r.st.s.readers--
 	r.st.s.usedLocked()
 	if !r.st.own { // its events are for one stream only, delivered or lost with it
@@ -103,6 +104,7 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	}
 	r.written = r.pos
 	r.behind = [kinds]backlog{}
+	st.writtenLocked(r.written)
 	if r.pos < st.last() {
 		events = append(buf, st.log[r.pos-st.dropped:]...)
 		r.pos = st.last()
@@ -142,6 +144,9 @@ func (r *Reader) Spent() []byte {
 	st := r.st
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
+	if st.reader == r {
+		st.writtenLocked(r.pos)
+	}
 	if !st.ended || st.keep || st.own || st.reader != r || len(st.log) != 1 {
 		return nil
 	}

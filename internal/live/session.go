@@ -49,6 +49,7 @@ type Session struct {
 	listener   string    // see session.Record, as of the last look
 	version    uint64    // of the record, as of then
 	timer      *time.Timer
+	seen       sighted // what operators may see of it
 }
 
 // ID is the session id. It must not stand in any log line.
@@ -169,6 +170,7 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	sink := newCallSink(st, req)
 	st.sinks = append(st.sinks, sink)
 	s.calls++
+	s.sawLocked(req)
 	s.m.callStarted()
 	return sink
 }
@@ -193,6 +195,7 @@ func (s *Session) begin(conn upstream.Conn, sink *callSink, req upstream.Request
 func (s *Session) started(sink *callSink, call upstream.Call) upstream.Runner {
 	s.mu.Lock()
 	sink.call = call
+	sink.handedLocked()
 	doomed := sink.doomed
 	s.mu.Unlock()
 	if doomed != nil {
@@ -221,6 +224,9 @@ func (s *Session) cancelAll(st *Stream, reason error) {
 func (s *Session) Send(req upstream.Request) error {
 	s.mu.Lock()
 	conn, opener, ended := s.conn, s.opener, s.ended
+	if !ended {
+		s.sawLocked(&req)
+	}
 	s.touchLocked()
 	s.mu.Unlock()
 	switch {

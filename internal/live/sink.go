@@ -19,6 +19,7 @@ type callSink struct {
 	id      []byte // the client's raw id token
 	method  mcp.Method
 	started time.Time
+	arrived time.Time    // see upstream.Request
 	audited *audit.Entry // what is known of it before its end; nil: there is no audit log
 	refused bool         // it was not sent; set before End
 	entered bool         // it is one of Backend.lone
@@ -26,14 +27,15 @@ type callSink struct {
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
 	replied bool
-	failed  bool // by an error; kept for the audit log only
-	given   bool // its place in flight is free again
+	failed  bool          // by an error; kept for the audit log only
+	handed  time.Duration // from arrived until its server had it; 0: not known
+	given   bool          // its place in flight is free again
 	over    bool
 	doomed  error // cancel as soon as call is known
 }
 
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
-	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now()}
+	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now(), arrived: req.Arrived}
 	if st.s.m.cfg.Audit != nil {
 		c.audited = auditedOf(req)
 	}
@@ -78,7 +80,9 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 			return upstream.NoTaker, false
 		}
 	}
-	return upstream.Taken, c.st.appendInLocked(f.Data, f.Buffer, kindOf(&f))
+	cut = c.st.appendInLocked(f.Data, f.Buffer, kindOf(&f))
+	s.sentLocked(&f, c)
+	return upstream.Taken, cut
 }
 
 // giveLocked gives the call's place in flight back, once.
@@ -117,7 +121,9 @@ func (c *callSink) End(reason error) {
 		if errors.As(reason, &e) {
 			c.st.retryAfter = e.RetryAfter
 		}
-		cut = c.st.appendLocked(c.errorReply(reason), reply)
+		data := c.errorReply(reason)
+		cut = c.st.appendLocked(data, reply)
+		s.failedLocked(c, len(data), reason)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
 	replied, failed := c.replied, c.failed
@@ -126,6 +132,7 @@ func (c *callSink) End(reason error) {
 	s.mu.Unlock()
 	s.delivered(cut && c.st.own)
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
+	s.m.called()
 	c.audit(outcome(replied, failed, c.refused, reason))
 	s.m.leaveLone(c)
 	s.m.callEnded()

@@ -63,6 +63,7 @@ type Stream struct {
 	retryAfter string // of the server's refusal to the call, if it had one
 	lost       int    // error replies in log because the server has lost the session
 	reader     *Reader
+	lag        lag                // of the last reply that a reader has to write
 	rank       rank               // changed under shelf.mu, too
 	place      *list.Element      // in the shelf; guarded by shelf.mu
 	queued     map[mcp.Method]int // list changes that wait for a reader, coalesced
@@ -86,6 +87,7 @@ func (st *Stream) appendInLocked(data, buffer []byte, k kind) (cut bool) {
 	behind := r != nil && !r.admitLocked(k, len(data))
 	if behind && k == droppable {
 		st.s.m.cfg.Metrics.drops.Inc()
+		st.s.droppedLocked("slow_reader")
 		return false
 	}
 	st.log = append(st.log, Event{Seq: st.last() + 1, Data: data, buffer: buffer, Reply: k == reply})
@@ -93,6 +95,7 @@ func (st *Stream) appendInLocked(data, buffer []byte, k kind) (cut bool) {
 	switch {
 	case behind:
 		st.s.m.cfg.Metrics.slow.Inc()
+		st.s.droppedLocked("stream_cut_off")
 		st.keep = true // its client hears where to come back to
 		r.cutLocked(ErrTooSlow)
 	case r != nil:
@@ -207,7 +210,9 @@ func (e eventsSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, c
 		}
 		st.queued[f.Method]++
 	}
-	return upstream.Taken, st.appendLocked(f.Data, kindOf(&f))
+	cut = st.appendLocked(f.Data, kindOf(&f))
+	s.sentLocked(&f, nil)
+	return upstream.Taken, cut
 }
 
 // End ends the session, unless it was its initialize that failed.

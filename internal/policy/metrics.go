@@ -26,11 +26,15 @@ const (
 // Metrics counts what the rules refused. Register it with a Prometheus registry.
 type Metrics struct {
 	refused *prometheus.CounterVec // server, kind
+	// Refused is told what the rules refused, by any goroutine, and must not block;
+	// nil: nobody is. Set before the first server. name is the beginning of what a
+	// client wrote, without what may be secret in a URI.
+	Refused func(server, kind, name string)
 }
 
 // NewMetrics makes the collectors.
 func NewMetrics() *Metrics {
-	return &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &Metrics{refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "signalbox_policy_refusals_total", Help: "Requests, lists and updates that the rules of a session refused.",
 	}, []string{"server", "kind"})}
 }
@@ -45,6 +49,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) { m.refused.Collect(ch) }
 type refusals struct {
 	server string
 	count  *prometheus.CounterVec
+	told   func(server, kind, name string) // nil: nobody
 	log    *slog.Logger
 
 	mu     sync.Mutex
@@ -61,7 +66,7 @@ const (
 )
 
 func newRefusals(cfg *Config) *refusals {
-	return &refusals{server: cfg.Name, count: cfg.Metrics.refused, log: cfg.Log, seen: make(map[kind]map[string]bool)}
+	return &refusals{server: cfg.Name, count: cfg.Metrics.refused, told: cfg.Metrics.Refused, log: cfg.Log, seen: make(map[kind]map[string]bool)}
 }
 
 // add counts a refusal of name; nil: there is none that can be read.
@@ -71,6 +76,7 @@ func (r *refusals) add(k kind, name []byte) {
 		name = redact(name)
 	}
 	said := cut(name, maxLogName)
+	r.tell(k, said)
 	if r.first(k, said) {
 		r.log.Info("refused by the rules for this server; further ones of this name are only counted", "kind", string(k), "name", said)
 	}
@@ -80,8 +86,15 @@ func (r *refusals) add(k kind, name []byte) {
 func (r *refusals) unreadable(why error) {
 	r.count.WithLabelValues(r.server, string(kindList)).Inc()
 	said := cut([]byte(why.Error()), maxLogName)
+	r.tell(kindList, said)
 	if r.first(kindList, said) {
 		r.log.Warn("the server's list cannot be read, so it cannot be filtered; its client gets an error", "why", said)
+	}
+}
+
+func (r *refusals) tell(k kind, said string) {
+	if r.told != nil {
+		r.told(r.server, string(k), said)
 	}
 }
 

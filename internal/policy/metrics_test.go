@@ -2,7 +2,9 @@ package policy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -68,5 +70,19 @@ func TestRedact(t *testing.T) {
 		if got := string(redact([]byte(in))); got != want {
 			t.Errorf("%q: %q", in, got)
 		}
+	}
+}
+
+func TestRefusalsAreTold(t *testing.T) {
+	var told []string
+	metrics := NewMetrics()
+	metrics.Refused = func(server, kind, name string) { told = append(told, server+" "+kind+" "+name) }
+	r := newRefusals(&Config{Name: "srv", Metrics: metrics, Log: slog.New(slog.DiscardHandler)})
+	r.add(kindTool, []byte("no"))
+	r.add(kindTool, []byte("no"))
+	r.add(kindResource, []byte("https://user:password@host/path?token=hidden"))
+	r.unreadable(errors.New("not a list"))
+	if got := strings.Join(told, ", "); got != "srv tool no, srv tool no, srv resource https://host/path, srv list not a list" {
+		t.Errorf("told of %s", got)
 	}
 }

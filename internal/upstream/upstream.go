@@ -26,6 +26,9 @@ type Request struct {
 	// Inline: whoever sends it waits for the answer in a goroutine of its own,
 	// in which the call may run if it is a Runner.
 	Inline bool
+	// Arrived is when Signalbox had it, less the time that it waited for the
+	// client; zero where nobody asks.
+	Arrived time.Time
 	// Principal is who sent it; nil where nobody is told from others.
 	Principal Principal
 	// Address of an HTTP server (scheme://host:port) that has what the request goes

@@ -44,6 +44,9 @@ func want(t *testing.T, r cluster.Registry, id, value string) {
 	if got, ok := all[id]; err != nil || ok != (value != "") || string(got) != value {
 		t.Errorf("List has %q, %v for %q (%v), want %q", got, ok, id, err, value)
 	}
+	if left, err := r.Left(t.Context(), id); (value == "") != errors.Is(err, session.ErrNotFound) || (value != "") != (err == nil && left > 0) {
+		t.Errorf("Left %q: %v, %v", id, left, err)
+	}
 }
 
 func values(t *testing.T, r cluster.Registry, _ func(time.Duration)) {
@@ -71,6 +74,9 @@ func leases(t *testing.T, r cluster.Registry, wait func(time.Duration)) {
 	const lease = 2 * time.Second
 	put(t, r, "dies", "1", lease)
 	put(t, r, "renewed", "1", lease)
+	if left, err := r.Left(t.Context(), "dies"); err != nil || left > lease {
+		t.Errorf("Left of a lease of %v: %v, %v", lease, left, err)
+	}
 	wait(lease / 2)
 	want(t, r, "dies", "1")
 	put(t, r, "renewed", "2", lease)
@@ -103,7 +109,8 @@ func ended(t *testing.T, r cluster.Registry, _ func(time.Duration)) {
 	cancel()
 	_, getErr := r.Get(ctx, "a")
 	_, listErr := r.List(ctx)
-	for name, err := range map[string]error{"Put": r.Put(ctx, "a", nil, time.Hour), "Get": getErr, "List": listErr, "Remove": r.Remove(ctx, "a")} {
+	_, leftErr := r.Left(ctx, "a")
+	for name, err := range map[string]error{"Put": r.Put(ctx, "a", nil, time.Hour), "Get": getErr, "List": listErr, "Left": leftErr, "Remove": r.Remove(ctx, "a")} {
 		if !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("%s after the context ended: %v, want session.ErrUnavailable", name, err)
 		}

@@ -16,6 +16,7 @@ const (
 	opRegistryPut    = "registry_put"
 	opRegistryGet    = "registry_get"
 	opRegistryList   = "registry_list"
+	opRegistryLeft   = "registry_left"
 	opRegistryRemove = "registry_remove"
 )
 

@@ -31,6 +31,7 @@ func everyCall(ctx context.Context, s *Store, k session.Key) map[string]error {
 		"Put":    func() error { return s.Registry().Put(ctx, "r", nil, time.Second) },
 		"Lookup": func() error { _, err := s.Registry().Get(ctx, "r"); return err },
 		"List":   func() error { _, err := s.Registry().List(ctx); return err },
+		"Left":   func() error { _, err := s.Registry().Left(ctx, "r"); return err },
 		"Remove": func() error { return s.Registry().Remove(ctx, "r") },
 	}
 	var mu sync.Mutex

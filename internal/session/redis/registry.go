@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/signalbox-mcp/signalbox/internal/session"
 )
 
 // Registry keeps one small value for each replica, under a lease. All its methods
@@ -18,6 +20,8 @@ type Registry interface {
 	Get(ctx context.Context, id string) ([]byte, error)
 	// List returns the values of all ids whose lease is not over.
 	List(ctx context.Context) (map[string][]byte, error)
+	// Left returns how much is left of the lease of id; session.ErrNotFound as Get.
+	Left(ctx context.Context, id string) (time.Duration, error)
 	// Remove ends the lease of id, if there is one.
 	Remove(ctx context.Context, id string) error
 }
@@ -71,6 +75,23 @@ func (g registry) Get(ctx context.Context, id string) ([]byte, error) {
 		return v, notFound(err)
 	})
 	return v, g.s.finish(opRegistryGet, started, err)
+}
+
+// Left implements Registry.
+func (g registry) Left(ctx context.Context, id string) (time.Duration, error) {
+	started := time.Now()
+	ctx, cancel := g.s.bound(ctx)
+	defer cancel()
+	left, err := call(ctx, g.s, func(ctx context.Context) (time.Duration, error) {
+		ms, err := g.s.ask(ctx, func(l *link) rueidis.RedisResult {
+			return l.client.Do(ctx, l.client.B().Pttl().Key(g.key(id)).Build())
+		}).AsInt64()
+		if err == nil && ms < 0 {
+			return 0, session.ErrNotFound
+		}
+		return time.Duration(ms) * time.Millisecond, err
+	})
+	return left, g.s.finish(opRegistryLeft, started, err)
 }
 
 // List implements Registry. It takes ids whose lease is over from the set.

@@ -53,6 +53,12 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("Get just after a Put elsewhere: %q, %v", v, err)
 	}
 
+	if left, err := two.Left(t.Context(), "b}{:"); err != nil || left <= 59*time.Minute || left > time.Hour {
+		t.Errorf("Left: %v, %v", left, err)
+	}
+	if left, err := two.Left(t.Context(), "nobody"); !errors.Is(err, session.ErrNotFound) || left != 0 {
+		t.Errorf("Left of nobody: %v, %v", left, err)
+	}
 	put(two, "c", "short", time.Millisecond)
 	eventually(t, "the lease ends", func() bool {
 		_, err := one.Get(t.Context(), "c")

@@ -37,6 +37,10 @@ type Metrics struct {
 	Starts  *prometheus.CounterVec // server
 	Crashes *prometheus.CounterVec // server: exits that nobody asked for
 	Bytes   *prometheus.CounterVec // server, direction: "in" to the process, "out" of it
+	// Dropped is told of each message that is not passed on, by any goroutine, and
+	// must not block; nil: nobody is. Set before the first server. method is at most
+	// 128 bytes of what a peer wrote.
+	Dropped func(server string, reason DropReason, method string)
 }
 
 // NewMetrics makes the collectors.
@@ -90,6 +94,7 @@ const maxNamedDrops = 256
 type drops struct {
 	server string
 	count  *prometheus.CounterVec
+	told   func(server string, reason DropReason, method string) // nil: nobody
 	log    *slog.Logger
 
 	mu     sync.Mutex
@@ -98,6 +103,9 @@ type drops struct {
 
 func (d *drops) add(reason DropReason, method string) {
 	d.count.WithLabelValues(d.server, string(reason)).Inc()
+	if d.told != nil {
+		d.told(d.server, reason, cut(method, 128))
+	}
 	key := string(reason) + " " + method
 	d.mu.Lock()
 	first := !d.warned[key] && len(d.warned) < maxNamedDrops

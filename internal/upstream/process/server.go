@@ -75,7 +75,7 @@ func New(cfg Config) *Server {
 		cfg:   cfg,
 		hubs:  make(map[*hub]struct{}),
 		count: cfg.Metrics.of(cfg.Name),
-		drops: &drops{server: cfg.Name, count: cfg.Metrics.Drops, log: cfg.Log, warned: make(map[string]bool)},
+		drops: &drops{server: cfg.Name, count: cfg.Metrics.Drops, told: cfg.Metrics.Dropped, log: cfg.Log, warned: make(map[string]bool)},
 	}
 	cfg.Shared = cfg.Shared || cfg.PerRequest
 	s.cfg = cfg

@@ -1,0 +1,29 @@
+package front
+
+import "time"
+
+// now is zero where nobody asks for times.
+func (f *Front) now() time.Time {
+	if !f.cfg.Timed {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// arrived is when a request would have arrived whose body came at once: now,
+// less the time from began to found, which was spent on it before its body was
+// read.
+func (f *Front) arrived(began, found time.Time) time.Time {
+	if !f.cfg.Timed {
+		return time.Time{}
+	}
+	return time.Now().Add(began.Sub(found))
+}
+
+// refuse counts a request that is answered with an error of Signalbox itself.
+func (m *Metrics) refuse(reason string) {
+	m.refused.WithLabelValues(reason).Inc()
+	if m.Refused != nil {
+		m.Refused(reason)
+	}
+}

@@ -1,0 +1,184 @@
+package live
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/observe"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
+)
+
+// What operators may look back at. Without a Recorder each of these returns at
+// once.
+
+// sighted is what is kept of a session for operators. Guarded by Session.mu.
+type sighted struct {
+	tape          observe.Tape
+	client        string // as it calls itself
+	clientVersion string
+}
+
+// lag is a reply on its way to the client.
+type lag struct {
+	seq  uint64        // its position; 0: there is none
+	at   time.Time     // when the server had answered
+	told time.Duration // added before that
+}
+
+// maxIdentity bounds what is kept of a client's name and version, in bytes.
+const maxIdentity = 100
+
+// maxPeek is how large a message of a server may be to be looked into for an id
+// or a method that is none of the protocol's.
+const maxPeek = 4 << 10
+
+// sawLocked notes a message of the client.
+func (s *Session) sawLocked(req *upstream.Request) {
+	if !s.m.cfg.Observe.On() {
+		return
+	}
+	if s.who == nil { // attached by its record
+		s.who = req.Principal
+	}
+	msg := &req.Msg
+	m := observe.Message{Time: time.Now(), Direction: observe.FromClient, Kind: kindName(msg.Kind), Size: len(msg.Raw)}
+	switch {
+	case msg.Kind == wire.Response:
+	case req.Method != mcp.Other:
+		m.Method = req.Method.String()
+	default:
+		m.Method = observe.Method(msg.MethodName())
+	}
+	m.SetID(msg.Bytes(msg.ID))
+	s.tapeLocked(m)
+	if req.Method == mcp.Initialize {
+		info := msg.Bytes(msg.P.ClientInfo)
+		s.seen.client, s.seen.clientVersion = textIn(info, "name"), textIn(info, "version")
+	}
+}
+
+// textIn is a member of a small object of a peer, cut.
+func textIn(object []byte, name string) string {
+	if len(object) == 0 {
+		return ""
+	}
+	at, _ := wire.Lookup(object, name)
+	text, _ := wire.Unquote(at.Of(object))
+	text = text[:min(len(text), maxIdentity)]
+	return string(bytes.ToValidUTF8(text, nil))
+}
+
+func kindName(k wire.Kind) string {
+	switch k {
+	case wire.Request:
+		return "request"
+	case wire.Response:
+		return "response"
+	}
+	return "notification"
+}
+
+// sentLocked notes a message for the client that was appended to a stream. c is
+// the call that it belongs to; nil: none.
+func (s *Session) sentLocked(f *upstream.Frame, c *callSink) {
+	if !s.m.cfg.Observe.On() {
+		return
+	}
+	m := observe.Message{Time: time.Now(), Direction: observe.ToClient, Kind: "notification", Method: f.Method.String(), Size: len(f.Data)}
+	if f.Relation == upstream.Reply && c != nil {
+		s.repliedLocked(m, c)
+		return
+	}
+	if len(f.Data) <= maxPeek && (f.Method == mcp.Other || asks(f.Method)) {
+		id, _ := wire.Lookup(f.Data, "id")
+		m.SetID(id.Of(f.Data))
+		if f.Method == mcp.Other {
+			at, _ := wire.Lookup(f.Data, "method")
+			name, _ := wire.Unquote(at.Of(f.Data))
+			m.Method = observe.Method(name)
+		}
+		if id.Present() {
+			m.Kind = "request"
+		}
+	} else if asks(f.Method) {
+		m.Kind = "request"
+	}
+	s.tapeLocked(m)
+}
+
+// tapeLocked notes a message of a session. A request of the per-request era is of
+// none, and nobody could look at its tape.
+func (s *Session) tapeLocked(m observe.Message) {
+	if !s.lone {
+		s.seen.tape.Add(m)
+	}
+}
+
+// asks tells whether a server sends the method as a request.
+func asks(m mcp.Method) bool {
+	switch m {
+	case mcp.Ping, mcp.SamplingCreateMessage, mcp.ElicitationCreate, mcp.RootsList, mcp.TasksList, mcp.TasksGet, mcp.TasksResult, mcp.TasksCancel:
+		return true
+	}
+	return false
+}
+
+func (s *Session) repliedLocked(m observe.Message, c *callSink) {
+	m.Kind, m.Method, m.Duration = "response", c.method.String(), m.Time.Sub(c.started)
+	m.SetID(c.id)
+	s.tapeLocked(m)
+	if st := c.st; st.reader != nil && st.lag.seq == 0 && c.handed > 0 {
+		st.lag = lag{st.last(), m.Time, c.handed}
+	}
+}
+
+// failedLocked notes that a call got an error of Signalbox itself, of n bytes.
+func (s *Session) failedLocked(c *callSink, n int, reason error) {
+	if !s.m.cfg.Observe.On() {
+		return
+	}
+	now := time.Now()
+	m := observe.Message{
+		Time: now, Direction: observe.ToClient, Kind: "response", Method: c.method.String(), Size: n,
+		Duration: now.Sub(c.started), Reason: upstream.RPCError(reason).Reason,
+	}
+	m.SetID(c.id)
+	s.tapeLocked(m)
+}
+
+// handedLocked notes that the server, or the queue of its process, has the call.
+func (c *callSink) handedLocked() {
+	if !c.st.s.m.cfg.Observe.On() || c.replied {
+		return
+	}
+	from := c.arrived
+	if from.IsZero() {
+		from = c.started
+	}
+	c.handed = max(time.Since(from), 1)
+}
+
+// writtenLocked: the client has everything up to a position.
+func (st *Stream) writtenLocked(pos uint64) {
+	if st.lag.seq == 0 || pos < st.lag.seq {
+		return
+	}
+	now := time.Now()
+	st.s.m.cfg.Observe.Added(now, st.lag.told+now.Sub(st.lag.at))
+	st.lag = lag{}
+}
+
+// droppedLocked notes that a client read too slowly.
+func (s *Session) droppedLocked(reason string) {
+	if s.m.cfg.Observe.On() {
+		s.m.cfg.Observe.Dropped(time.Now(), observe.Incident{Reason: reason, Server: s.backend.Name, Session: s.Hash()})
+	}
+}
+
+func (m *Manager) called() {
+	if m.cfg.Observe.On() {
+		m.cfg.Observe.Called(time.Now())
+	}
+}
