@@ -285,6 +285,32 @@ func TestOwnRequestsTakeNothingFromCalls(t *testing.T) {
 	}
 }
 
+// A session makes room while its listen has been without one for too long: one
+// call gets the place, once.
+func TestListenGivesUpWhereACallNeedsRoom(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) {
+		c := r.listen(ann, "1", allLists)
+		c.take()
+		fail := func(err error) {
+			r.srv.mu.Lock()
+			defer r.srv.mu.Unlock()
+			r.srv.openErr = err
+		}
+		fail(upstream.ErrTooMany)
+		r.conns(1)[0].End(errors.New("gone"))
+		time.Sleep(listenPatience - 10*time.Second)
+		fail(nil)
+		time.Sleep(listenPauseMax)
+		r.conns(2)
+		call := r.ask(full, "2", "tools/call", tool)
+		ses := r.conns(3)[2]
+		equal(t, "listen", c.reason(), "-32603 session_ended")
+		r.leg(ses).result("{}")
+		synctest.Wait()
+		call.last()
+	})
+}
+
 // A client that leaves while there is no session, or none yet, leaves nothing.
 func TestListenLeavesEarly(t *testing.T) {
 	run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) {
