@@ -178,6 +178,92 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// A client that goes away while its request is being sent.
+func TestCancelWhileStarting(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(ann, "1", "server/discover", "").last()
+		ses := r.conns(1)[0]
+		starts, goes := make(chan bool), make(chan bool)
+		ses.start = func(upstream.Request) error {
+			starts <- true
+			<-goes
+			return nil
+		}
+		c := &reader{t: t}
+		k := r.park.withExchange(t, ann.request(t, "2", "tools/call", tool), c)
+		<-starts
+		k.Cancel(errors.New("gone"))
+		equal(t, "client", c.take(), []string{"END: gone"})
+		goes <- true
+		if r.leg(ses).wasCancelled() == nil {
+			t.Error("the server was not told")
+		}
+	})
+}
+
+// withExchange asks in another goroutine and returns the exchange as soon as there
+// is one, before Ask has returned it.
+func (s *Server) withExchange(t *testing.T, req upstream.Request, c *reader) *exchange {
+	go func() {
+		if _, err := s.Ask(req, c); err != nil {
+			t.Error(err)
+		}
+	}()
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		for _, ses := range g.sessions {
+			for k := range ses.calls {
+				return k.ex
+			}
+		}
+	}
+	t.Fatal("no call is open")
+	return nil
+}
+
+// A request that the connection refuses is over, and its session is free.
+func TestStartRefused(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(full, "1", "server/discover", "").last()
+		ses := r.conns(1)[0]
+		ses.start = func(upstream.Request) error { return upstream.Errorf(mcp.CodeInvalidParams, "policy", "unknown tool") }
+		equal(t, "client", r.ask(full, "1", "tools/call", tool).reason(), "-32602 policy")
+		ses.start = nil
+		c := r.ask(full, "2", "tools/call", tool)
+		r.leg(r.conns(1)[0]).result("{}")
+		synctest.Wait()
+		c.last()
+	})
+}
+
+// Headers that repeat arguments are of the per-request era only.
+func TestHeaders(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		s := ann
+		s.header = map[string][]string{"Mcp-Param-Region": {"eu"}, "X-User": {"ann"}}
+		r.ask(s, "1", "tools/list", "")
+		ses := r.conns(1)[0]
+		for _, req := range []upstream.Request{ses.init, r.leg(ses).req} {
+			if len(req.Header) != 1 || req.Header.Get("X-User") != "ann" {
+				t.Errorf("%s went with %v", req.Method, req.Header)
+			}
+		}
+		if len(s.header) != 2 {
+			t.Error("the client's own headers were changed")
+		}
+	})
+}
+
+// A custom method may have a member of any name.
+func TestTaskOfACustomMethod(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(ann, "1", "custom/thing", `"task":1`)
+		equal(t, "params", at(string(r.leg(r.conns(1)[0]).req.Msg.Raw), "params", "task"), "1")
+	})
+}
+
 func TestClose(t *testing.T) {
 	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) {
 		s := ann.can(`{"roots":{}}`)

@@ -20,7 +20,7 @@
 //	      ~ the client asks its user ~
 //	Server.Ask
 //	  Server.retry              opens requestState, finds the record, consumes it
-//	    session.respondLocked   each answer, under the id by which the server asked
+//	    session.answerLocked    each answer, under the id by which the server asked
 //	      ~ the server works on ~
 //	call.Deliver
 //	  call.finishLocked         gives the session back

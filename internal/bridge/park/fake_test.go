@@ -41,6 +41,7 @@ type conn struct {
 	ended  error
 	listen []bool
 	sendTo func(upstream.Request) error
+	start  func(upstream.Request) error // before a call is taken
 }
 
 // leg is one call at the server.
@@ -76,6 +77,14 @@ func (c *conn) answerInit(result string) {
 func (s *server) Close() {}
 
 func (c *conn) Start(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
+	c.mu.Lock()
+	start := c.start
+	c.mu.Unlock()
+	if start != nil {
+		if err := start(req); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {

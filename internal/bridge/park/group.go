@@ -18,6 +18,8 @@ type group struct {
 	listens  map[*listen]struct{}
 	pools    map[string]*pool // by the text of capabilities, while they have sessions
 	logging  offer            // whether the server takes logging/setLevel
+
+	busy, redo bool // of dispatchLocked
 }
 
 // pool is what sessions share that were opened with equal capabilities.
@@ -65,11 +67,25 @@ func (g *group) enterLocked(k *call, l *later) error {
 	return nil
 }
 
-// dispatchLocked gives sessions to those who wait, oldest first. When nothing is
-// left that could give a session back by itself, all are refused.
+// dispatchLocked gives sessions to those who wait, oldest first. What it does may
+// call it again: then it begins anew when it has finished.
 func (g *group) dispatchLocked(l *later) {
+	if g.redo = true; g.busy {
+		return
+	}
+	g.busy = true
+	for g.redo {
+		g.redo = false
+		g.dispatchOnceLocked(l)
+	}
+	g.busy = false
+}
+
+// dispatchOnceLocked refuses all who wait when nothing is left that could give a
+// session back by itself.
+func (g *group) dispatchOnceLocked(l *later) {
 	for _, k := range slices.Clone(g.waiting) {
-		if slices.Contains(g.waiting, k) && g.placeLocked(k, l) {
+		if g.placeLocked(k, l) {
 			g.unwaitLocked(k)
 		}
 	}

@@ -148,7 +148,7 @@ func (n *listen) findLocked(l *later) {
 // joinLocked has the session, which is ready, watch what the listen wants.
 func (n *listen) joinLocked(l *later) {
 	ses := n.ses
-	ses.listenLocked(true, l)
+	ses.followLocked(l)
 	again := n.acked
 	if !again {
 		o := &ses.offers
@@ -307,9 +307,7 @@ func (n *listen) leaveLocked(l *later) {
 	if ses := n.ses; ses != nil && ses.phase != over {
 		delete(ses.listens, n)
 		ses.unwatchLocked(n, l)
-		if len(ses.listens) == 0 {
-			ses.listenLocked(false, l)
-		}
+		ses.followLocked(l)
 		ses.restLocked(l)
 	}
 	n.group.dispatchLocked(l)

@@ -245,6 +245,72 @@ func TestListenGivesUp(t *testing.T) {
 	})
 }
 
+// A session that ends before the acknowledgement, but not for a failure to open,
+// is replaced as well.
+func TestListenBeforeTheAcknowledgement(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(ann, "1", "server/discover", "").last()
+		ses := r.conns(1)[0]
+		ses.start = func(upstream.Request) error { // the subscription is never answered
+			go ses.End(errors.New("gone"))
+			return errors.New("gone")
+		}
+		c := r.listen(ann, "2", `"resourceSubscriptions":["u"]`)
+		r.conns(2)
+		got := c.take()
+		equal(t, "client", got[len(got)-1], ack("2", `"resourceSubscriptions":["u"]`))
+	})
+}
+
+// A subscription that fails in a session that lives on is left out.
+func TestSubscriptionFails(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.ask(ann, "1", "server/discover", "").last()
+		r.conns(1)[0].start = func(upstream.Request) error { return upstream.ErrBusy }
+		c := r.listen(ann, "2", allLists+`,"resourceSubscriptions":["u"]`)
+		equal(t, "client", c.take(), []string(nil))
+		time.Sleep(failWait)
+		synctest.Wait()
+		equal(t, "client", c.take(), []string{ack("2", allLists)})
+	})
+}
+
+// What names no call is not for requests of Signalbox itself, however new they are.
+func TestOwnRequestsTakeNothingFromCalls(t *testing.T) {
+	o := &own{}
+	for _, raw := range []string{form, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1}}`} {
+		if v := o.Deliver(frame(raw, upstream.Loose)); v != upstream.NoTaker {
+			t.Errorf("%s: %v", raw, v)
+		}
+	}
+}
+
+// A session makes room while its listen has been without one for too long: one
+// call gets the place, once.
+func TestListenGivesUpWhereACallNeedsRoom(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.MaxSessionsPerPrincipal = 1 }, func(r *rig) {
+		c := r.listen(ann, "1", allLists)
+		c.take()
+		fail := func(err error) {
+			r.srv.mu.Lock()
+			defer r.srv.mu.Unlock()
+			r.srv.openErr = err
+		}
+		fail(upstream.ErrTooMany)
+		r.conns(1)[0].End(errors.New("gone"))
+		time.Sleep(listenPatience - 10*time.Second)
+		fail(nil)
+		time.Sleep(listenPauseMax)
+		r.conns(2)
+		call := r.ask(full, "2", "tools/call", tool)
+		ses := r.conns(3)[2]
+		equal(t, "listen", c.reason(), "-32603 session_ended")
+		r.leg(ses).result("{}")
+		synctest.Wait()
+		call.last()
+	})
+}
+
 // A client that leaves while there is no session, or none yet, leaves nothing.
 func TestListenLeavesEarly(t *testing.T) {
 	run(t, func(_ *Config, s *server) { s.init = "" }, func(r *rig) {

@@ -104,6 +104,10 @@ func (ses *session) greetLocked(l *later) {
 	if ses.offers.logging {
 		ses.group.logging = offered
 	}
+	if ses.exclusive && !ses.pool.can.asks() && !ses.offers.logging {
+		ses.exclusive = false // it was for log messages, of which there are none
+	}
+	ses.followLocked(l)
 	conn := ses.conn
 	ses.out.put(func() {
 		req, err := ses.client.request([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
@@ -144,9 +148,6 @@ func (ses *session) readyLocked(l *later) {
 		return
 	}
 	ses.phase, ses.readyAt = ready, time.Now()
-	if ses.exclusive && !ses.pool.can.asks() && !ses.offers.logging {
-		ses.exclusive = false // it was for log messages, of which there are none
-	}
 	ses.srv.cfg.Log.Debug("session at the server is open for clients of the per-request era")
 	queue := ses.queue
 	ses.queue = nil

@@ -327,6 +327,19 @@ func TestCancelInALaterRound(t *testing.T) {
 	})
 }
 
+func TestCloseWhileParked(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		c, ses := r.parked(full, form)
+		reply := c.last()
+		r.park.Close()
+		synctest.Wait()
+		if ses.over() != upstream.ErrShutdown {
+			t.Errorf("the session ended with %v", ses.over())
+		}
+		equal(t, "retry", r.refused(full, "2", "tools/call", retry(reply)), "-32603 shutdown")
+	})
+}
+
 // An answer that cannot be sent is not waited for.
 func TestAnswerNotSent(t *testing.T) {
 	run(t, nil, func(r *rig) {

@@ -122,6 +122,22 @@ func TestURLsFirst(t *testing.T) {
 		got := c.last()
 		equal(t, "error", at(got, "error", "code")+at(got, "error", "data"), `-32021{"requiredCapabilities":{"elicitation":{"url":{}}}}`)
 	})
+	// A process that all share can say it, too.
+	run(t, func(c *Config, _ *server) { c.Shared = true }, func(r *rig) {
+		c := r.ask(full, "1", "tools/call", tool)
+		k := r.leg(r.conns(1)[0])
+		k.answer([]byte(strings.Replace(failure, "%s", string(k.id()), 1)))
+		synctest.Wait()
+		equal(t, "result", at(c.last(), "result", "resultType"), `"input_required"`)
+	})
+	// Other methods have no form for it.
+	run(t, nil, func(r *rig) {
+		c := r.ask(full, "1", "completion/complete", "")
+		k := r.leg(r.conns(1)[0])
+		k.answer([]byte(strings.Replace(failure, "%s", string(k.id()), 1)))
+		synctest.Wait()
+		equal(t, "code", at(c.last(), "error", "code"), "-32603")
+	})
 }
 
 func TestTooManyParked(t *testing.T) {
@@ -221,8 +237,8 @@ func TestRetryDeclaresLess(t *testing.T) {
 
 func TestQuestionsOutsideACall(t *testing.T) {
 	run(t, nil, func(r *rig) {
-		c, ses := r.parked(full, roots)
-		reply := c.last()
+		r.ask(full, "1", "server/discover", "").last()
+		ses := r.conns(1)[0]
 		ask := func(raw string) string {
 			t.Helper()
 			ses.said()
@@ -234,14 +250,20 @@ func TestQuestionsOutsideACall(t *testing.T) {
 			}
 			return said[0]
 		}
-		equal(t, "roots", at(ask(`{"jsonrpc":"2.0","id":50,"method":"roots/list"}`), "error", "code"), "-32601")
+		equal(t, "roots", at(ask(roots), "error", "code"), "-32601")
 		equal(t, "elicitation", ask(form), `{"jsonrpc":"2.0","id":"q\u0031","result":{"action":"cancel"}}`)
 		equal(t, "sampling", at(ask(sample), "error", "code"), "-32601")
 		equal(t, "custom", at(ask(`{"jsonrpc":"2.0","id":51,"method":"custom/ask"}`), "error", "code"), "-32601")
 		equal(t, "ping", ask(`{"jsonrpc":"2.0","id":52,"method":"ping"}`), `{"jsonrpc":"2.0","id":52,"result":{}}`)
 		ses.ask(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1}}`)
-		r.ask(full, "2", "tools/call", retry(reply, keys(reply)["roots/list"], `{"roots":[{"uri":"file:///a"}]}`))
-		equal(t, "roots", ask(`{"jsonrpc":"2.0","id":53,"method":"roots/list"}`), `{"jsonrpc":"2.0","id":53,"result":{"roots":[{"uri":"file:///a"}]}}`)
+		// The answer that a client once gave is remembered.
+		c, _ := r.parked(full, roots)
+		reply := c.last()
+		second := r.ask(full, "2", "tools/call", retry(reply, keys(reply)["roots/list"], `{"roots":[{"uri":"file:///a"}]}`))
+		r.leg(ses).result("{}")
+		synctest.Wait()
+		second.last()
+		equal(t, "roots", ask(roots), `{"jsonrpc":"2.0","id":8,"result":{"roots":[{"uri":"file:///a"}]}}`)
 		equal(t, "unrelated", r.count(unrelated), 5)
 	})
 	run(t, nil, func(r *rig) { // a ping that comes for a call
@@ -251,5 +273,26 @@ func TestQuestionsOutsideACall(t *testing.T) {
 		r.leg(ses).loose(`{"jsonrpc":"2.0","id":52,"method":"ping"}`)
 		synctest.Wait()
 		equal(t, "ping", ses.said(), []string{`{"jsonrpc":"2.0","id":52,"result":{}}`})
+	})
+}
+
+// What comes on the session's own stream while one call has the session is of that
+// call; and that stream is listened to.
+func TestQuestionsOnTheSessionsOwnStream(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		s := full.with(`"io.modelcontextprotocol/logLevel":"info"`)
+		c := r.ask(s, "1", "tools/call", tool)
+		ses := r.conns(1)[0]
+		equal(t, "listening", ses.listen, []bool{true})
+		const message = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":1}}`
+		ses.ask(message)
+		equal(t, "client", c.take(), []string{message})
+		ses.ask(form)
+		ses.ask(sample)
+		ses.ask(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+		r.gathered()
+		if k := keys(c.last()); len(k) != 1 || k["elicitation/create"] == "" {
+			t.Errorf("asked for %v", k)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package park
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -44,8 +45,8 @@ func (k *call) setLevelLocked(l *later) {
 	text = append(text, `,"method":"logging/setLevel","params":{"level":"`+level.String()+`"}}`...)
 	conn := ses.conn
 	l.do(func() {
-		ses.ask(conn, k.client, text, func(done bool, l *later) {
-			if done {
+		ses.ask(conn, k.client, text, func(err error, l *later) {
+			if err == nil {
 				ses.level = level
 			}
 			if !k.over && ses.phase != over {
@@ -55,35 +56,45 @@ func (k *call) setLevelLocked(l *later) {
 	})
 }
 
-// ask sends a request of Signalbox itself. then is called once, under the lock:
-// done tells whether the server answered with a result.
-func (ses *session) ask(conn upstream.Conn, c *client, text []byte, then func(done bool, l *later)) {
+// ask sends a request of Signalbox itself. then is called once, under the lock, with
+// nil for a result, errNo for an error of the server, or with what went wrong on
+// the way.
+func (ses *session) ask(conn upstream.Conn, c *client, text []byte, then func(err error, l *later)) {
 	req, err := c.request(text)
 	if err == nil {
 		_, err = conn.Start(req, &own{ses: ses, then: then})
 	}
 	if err != nil {
 		ses.srv.cfg.Log.Debug("request of signalbox not sent", "method", req.Method.String(), "err", err)
-		ses.srv.locked(func(l *later) { then(false, l) })
+		ses.srv.locked(func(l *later) { then(err, l) })
 	}
 }
+
+var errNo = errors.New("the server refused a request of signalbox")
 
 // own is the sink of a request of Signalbox itself.
 type own struct {
 	ses  *session
-	then func(done bool, l *later)
-	done bool // by whoever delivers
+	then func(err error, l *later)
+	yes  bool // by whoever delivers
 }
 
+// Deliver leaves what names no call to those that a client waits for.
 func (o *own) Deliver(f upstream.Frame) upstream.Verdict {
-	if f.Relation != upstream.Reply {
+	switch f.Relation {
+	case upstream.Reply:
+		m, err := wire.Parse(f.Data)
+		o.yes = err == nil && m.Result.Present()
+		return upstream.Taken
+	case upstream.Own:
 		return events{o.ses}.Deliver(f)
 	}
-	m, err := wire.Parse(f.Data)
-	o.done = err == nil && m.Result.Present()
-	return upstream.Taken
+	return upstream.NoTaker
 }
 
 func (o *own) End(err error) {
-	o.ses.srv.locked(func(l *later) { o.then(o.done && err == nil, l) })
+	if err == nil && !o.yes {
+		err = errNo
+	}
+	o.ses.srv.locked(func(l *later) { o.then(err, l) })
 }

@@ -41,7 +41,7 @@ type session struct {
 	readyAt   time.Time
 	listens   map[*listen]struct{}
 	subs      map[string]*sub // by URI
-	listening bool            // an upstream.Listener is on
+	following bool            // an upstream.Listener is on
 }
 
 func newSession(g *group, p *pool, c *client, exclusive bool) *session {

@@ -30,15 +30,35 @@ func (e events) End(reason error) {
 	})
 }
 
-// unaskedLocked takes what belongs to no call.
+// unaskedLocked takes what names no call. Where one call at a time uses the
+// session, it is of that one if it can be of any: many HTTP servers ask on the
+// session's own stream.
 func (ses *session) unaskedLocked(m *wire.Message, l *later) {
 	method := mcp.MethodOf(m.MethodName())
+	k := ses.onlyCallLocked()
 	switch {
+	case m.Kind == wire.Request && k != nil:
+		k.questionLocked(m, l)
 	case m.Kind == wire.Request:
 		ses.outsideLocked(method, m, l)
-	case m.Kind == wire.Notification && (method.IsListChanged() || method == mcp.NotifResourcesUpdated):
+	case m.Kind != wire.Notification:
+	case method == mcp.NotifMessage && k != nil:
+		l.do(func() { k.logMessage(m) })
+	case method == mcp.NotifCancelled && k != nil:
+		k.withdrawLocked(m.Bytes(m.P.RequestID))
+	case method.IsListChanged(), method == mcp.NotifResourcesUpdated:
 		ses.group.changedLocked(method, m, l)
 	}
+}
+
+// onlyCallLocked is the call that has the session for itself, if one has and runs.
+func (ses *session) onlyCallLocked() *call {
+	for k := range ses.calls {
+		if ses.exclusive && k.begun && !k.over {
+			return k
+		}
+	}
+	return nil
 }
 
 // outsideLocked answers what the server asks when no client can be asked.

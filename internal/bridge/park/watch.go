@@ -1,6 +1,8 @@
 package park
 
 import (
+	"time"
+
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -73,9 +75,22 @@ func (ses *session) askAboutLocked(b *sub, m mcp.Method, l *later) {
 	text = append(wire.AppendQuote(text, b.uri), "}}"...)
 	conn, by := ses.conn, b.by
 	l.do(func() {
-		ses.ask(conn, by, text, func(done bool, l *later) { ses.toldLocked(b, m, done, l) })
+		ses.ask(conn, by, text, func(err error, l *later) {
+			if err == nil || err == errNo {
+				ses.toldLocked(b, m, err == nil, l)
+				return
+			}
+			// The session may be about to end, and the next one shall try again.
+			time.AfterFunc(failWait, func() {
+				ses.srv.locked(func(l *later) { ses.toldLocked(b, m, false, l) })
+			})
+		})
 	})
 }
+
+// failWait is how long after a failed request a session must live on for the
+// failure to be that of the request alone.
+const failWait = 100 * time.Millisecond
 
 // toldLocked takes the server's answer about a subscription.
 func (ses *session) toldLocked(b *sub, m mcp.Method, done bool, l *later) {
@@ -93,13 +108,15 @@ func (ses *session) toldLocked(b *sub, m mcp.Method, done bool, l *later) {
 	ses.nextLocked(b, l)
 }
 
-// listenLocked tells a server that sends what it sends unasked only to those who
-// ask for it.
-func (ses *session) listenLocked(on bool, l *later) {
+// followLocked has a server that sends what it sends unasked only to those who
+// listen be listened to where that matters: to a listen, or to a call that has the
+// session for itself.
+func (ses *session) followLocked(l *later) {
 	conn, ok := ses.conn.(upstream.Listener)
-	if !ok || ses.listening == on {
+	on := ses.exclusive || len(ses.listens) > 0
+	if !ok || ses.following == on {
 		return
 	}
-	ses.listening = on
+	ses.following = on
 	ses.out.put(func() { conn.Listen(on) }, true, l)
 }
