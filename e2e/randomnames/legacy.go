@@ -244,6 +244,9 @@ func (s *legacySession) run(ctx context.Context, m message, reply sender) messag
 // ask sends the questions of a step, all before it waits for the first answer. An error
 // of the client is an answer {error}.
 func (s *legacySession) ask(ctx context.Context, tag string, at int, st step, reply sender) ([]json.RawMessage, error) {
+	if s.f.apart {
+		reply = s.own
+	}
 	var waiting []chan message
 	for i, q := range st.questions(tag, at) {
 		if st[i] == "barrier" {
