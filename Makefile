@@ -60,7 +60,7 @@ mutants:
 	go run ./internal/mutants
 
 conformance: $(E2E_NPM)
-	cd e2e && go test -count=1 -v -run '^TestConformance' .
+	cd e2e && go test -count=1 -v -timeout 30m -run '^(TestConformance|TestEra(Direct|Conformance|Client))' .
 
 # Replicas under load while parts of them fail, for a minute and more; needs redis-server and nginx.
 chaos:

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -50,6 +51,25 @@ func TestEraRandomNames(t *testing.T) {
 		c := connectEra(t, goEndpoint(b), revision, "ada")
 		c.testPlans(t, "ada", name)
 	})
+}
+
+// TestEraQuestionsApart has an HTTP server of the handshake era ask on the session's own
+// stream, as what is made of the TypeScript SDK does unless told which call it is for.
+func TestEraQuestionsApart(t *testing.T) {
+	for _, revision := range []string{handshake, perRequest} {
+		t.Run(revision, func(t *testing.T) {
+			b, name := startRandomNames(t, "legacy", "http", "-apart")
+			c := connectEra(t, goEndpoint(b), revision, "ada")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			plan := "elicitation,sampling+roots"
+			text, err := c.runPlan(ctx, name, "t", plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPlanned(t, text, "ada", name, "t", plan)
+		})
+	}
 }
 
 // TestEraManyClients has clients that use the same ids and tokens ask and be asked at the

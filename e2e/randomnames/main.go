@@ -24,12 +24,13 @@ func main() {
 	era := flag.String("era", "legacy", "legacy (up to 2025-11-25) or modern (2026-07-28)")
 	addr := flag.String("http", "", "listen at this `address` instead of standard input")
 	barrier := flag.String("barrier", "", "the `address` that the step barrier connects to")
+	apart := flag.Bool("apart", false, "ask on the session's own stream, as servers do that do not say which call a question is for")
 	flag.Parse()
 	if *name == "" || *era != "legacy" && *era != "modern" {
 		flag.Usage()
 		os.Exit(2)
 	}
-	f := &fixture{name: *name, barrier: *barrier}
+	f := &fixture{name: *name, barrier: *barrier, apart: *apart}
 	if err := serve(f, *era, *addr); err != nil {
 		log.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 type fixture struct {
 	name    string
 	barrier string
+	apart   bool // questions go to the session's own stream
 }
 
 // second is at the end of the name of a second tool, which is like the first.
