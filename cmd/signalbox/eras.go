@@ -50,9 +50,9 @@ type legs struct {
 	print      func() string
 }
 
-// fleetIdle is how long a process of the per-request era that serves one principal
-// is kept without use.
-const fleetIdle = 5 * time.Minute
+// mostIdle is how long a process or session that only saves the time to begin one is
+// kept without use.
+const mostIdle = 5 * time.Minute
 
 // stdioLegs are those of a command: processes of their own for each.
 func (a *app) stdioLegs(s spec) legs {
@@ -76,7 +76,7 @@ func (a *app) stdioLegs(s spec) legs {
 		l.perRequest = bridge.NewFleet(func(req upstream.Request) string { return principalOf(req) + scope(s, req) },
 			func(req upstream.Request) bridge.Member {
 				return direct(upstream.Request{Principal: req.Principal, Header: req.Header.Clone()})
-			}, fleetIdle)
+			}, hiddenIdle(s.idle))
 	} else {
 		l.perRequest = direct(upstream.Request{})
 	}
@@ -130,7 +130,7 @@ func (e *eras) both(s spec, l legs, log *slog.Logger) upstream.Server {
 	parked := park.New(park.Config{
 		Name: s.Name, Server: l.handshake, Shared: s.Isolation == "shared",
 		Alone: func(upstream.Request) bool { return e.alone }, Scope: func(req upstream.Request) string { return scope(s, req) },
-		Ring: e.ring, Replica: e.replica, Question: s.limits.QuestionTimeout, Version: versionText(), Log: log, Metrics: e.parked,
+		Ring: e.ring, Replica: e.replica, Idle: hiddenIdle(s.idle), Question: s.limits.QuestionTimeout, Version: versionText(), Log: log, Metrics: e.parked,
 	})
 	talk := dialog.Config{
 		Name: s.Name, Asker: l.perRequest, Question: s.limits.QuestionTimeout, CallLimit: s.limits.CallLimit,
@@ -154,6 +154,15 @@ func (e *eras) both(s spec, l legs, log *slog.Logger) upstream.Server {
 		},
 		Probe: l.probe, Fingerprint: l.print, Verdicts: &e.verdicts, Ring: e.ring, SeesHeaders: s.url != nil, Version: versionText(), Log: log,
 	})
+}
+
+// hiddenIdle is how long a session that no client sees is kept without use: it is
+// opened again when it is needed.
+func hiddenIdle(idle time.Duration) time.Duration {
+	if idle == 0 {
+		return mostIdle
+	}
+	return min(idle, mostIdle)
 }
 
 func principalOf(req upstream.Request) string {

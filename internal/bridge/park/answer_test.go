@@ -132,3 +132,26 @@ func TestLists(t *testing.T) {
 		}
 	})
 }
+
+// A method that the protocol does not know, and that the server refuses by HTTP, is
+// answered as the per-request era wants it.
+func TestUnknownMethodRefusedByHTTP(t *testing.T) {
+	refused := func(status int) error {
+		return &upstream.Error{Code: -32603, Reason: "http_status", Message: "the server answered with HTTP", Status: status}
+	}
+	for _, tt := range []struct {
+		method mcp.Method
+		err    error
+		code   int
+	}{
+		{mcp.Other, refused(400), -32601},
+		{mcp.Other, refused(404), -32601},
+		{mcp.Other, refused(500), -32603},
+		{mcp.Other, upstream.ErrTimeout, -32000},
+		{mcp.ToolsCall, refused(400), -32603},
+	} {
+		if got := upstream.RPCError(unknownMethod(tt.method, tt.err)); got.Code != tt.code {
+			t.Errorf("%v, %v: code %d, want %d", tt.method, tt.err, got.Code, tt.code)
+		}
+	}
+}

@@ -227,7 +227,7 @@ func (e *exchange) settle(out end) {
 		data = k.failed(e, out.msg)
 	}
 	if err != nil {
-		e.sink.End(errorOf(err))
+		e.sink.End(errorOf(unknownMethod(k.method, err)))
 		return
 	}
 	e.sink.Deliver(upstream.Frame{Data: data, Method: k.method, Relation: upstream.Reply})

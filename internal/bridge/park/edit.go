@@ -2,6 +2,7 @@ package park
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -248,6 +249,20 @@ func errorOf(err error) error {
 	e := upstream.RPCError(err)
 	if code := codeUp(e.Code); code != e.Code {
 		return &upstream.Error{Code: code, Reason: e.Reason, Message: e.Message, Status: e.Status, RetryAfter: e.RetryAfter, Err: err}
+	}
+	return err
+}
+
+// unknownMethod is err, or what it means for a method that is none of the protocol's:
+// some servers refuse the request by HTTP, instead of answering it.
+func unknownMethod(m mcp.Method, err error) error {
+	var e *upstream.Error
+	if m != mcp.Other || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Status {
+	case 400, 404, 405, 501:
+		return &upstream.Error{Code: mcp.CodeMethodNotFound, Reason: "unknown_method", Message: "Method not found: " + e.Message, Status: e.Status, Err: err}
 	}
 	return err
 }
