@@ -122,7 +122,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	}
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
-	watch(recorder, a, requests)
+	tell(recorder, a, requests)
 	reg.MustRegister(a.processes, a.policies, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
