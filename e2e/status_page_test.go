@@ -113,20 +113,8 @@ func TestStatusPage(t *testing.T) {
 	}
 	refuse(t, b)
 
-	ctx, cancel := context.WithTimeout(t.Context(), box.Patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", "status.mjs", "--browser", browser, "--url", b.AdminURL(), "--session", hash, "--other", other,
+	found := browse(t, dir, "--browser", browser, "--url", b.AdminURL(), "--session", hash, "--other", other,
 		"--name", evilClient, "--tool", evilTool, "--failing", "tickets", "--shots", os.Getenv("SIGNALBOX_E2E_SHOTS"))
-	cmd.Dir = dir
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := errors.Join(cmd.Run(), ctx.Err()); err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
-	}
-	var found struct{ Requests, Console []string }
-	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
-		t.Fatalf("it printed %q: %v", stdout.String(), err)
-	}
 	if len(found.Console) > 0 {
 		t.Errorf("the browser's console: %q", found.Console)
 	}
@@ -141,6 +129,63 @@ func TestStatusPage(t *testing.T) {
 	}
 	if _, err := others[1].Call(t.Context(), "2000", "ping", ""); err != nil {
 		t.Errorf("a call of another session: %v", err)
+	}
+}
+
+// browsed is what the script has seen: the addresses that were asked for, and what was
+// written to the console.
+type browsed struct{ Requests, Console []string }
+
+func browse(t *testing.T, dir string, args ...string) (found browsed) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), box.Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", append([]string{"status.mjs"}, args...)...)
+	cmd.Dir = dir
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := errors.Join(cmd.Run(), ctx.Err()); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
+		t.Fatalf("it printed %q: %v", stdout.String(), err)
+	}
+	return found
+}
+
+// TestStatusPageWithToken: a browser takes the token as a password, and the page works
+// with it, to the end of a session.
+func TestStatusPageWithToken(t *testing.T) {
+	browser, dir := chromium(t), driver(t)
+	const token = "a-token-of-some-length"
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := box.Start(t, []string{"--admin-token-file", file}, fakeServer(t)...)
+	c := rawclient.New(b.URL)
+	t.Cleanup(c.Close)
+	if _, err := c.Streamable(t.Context(), rawclient.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	sessions := func() (hashes []string) {
+		var list struct{ Sessions []struct{ Session string } }
+		stdout, stderr, code := box.Run(t, "sessions", "--json", "--admin", b.AdminURL(), "--admin-token-file", file)
+		if err := json.Unmarshal([]byte(stdout), &list); code != 0 || err != nil {
+			t.Fatalf("sessions: %d %v %s%s", code, err, stdout, stderr)
+		}
+		for _, s := range list.Sessions {
+			hashes = append(hashes, s.Session)
+		}
+		return hashes
+	}
+	before := sessions()
+	if len(before) != 1 {
+		t.Fatalf("sessions: %v", before)
+	}
+	browse(t, dir, "--browser", browser, "--url", b.AdminURL(), "--session", before[0], "--password", token)
+	if after := sessions(); len(after) != 0 {
+		t.Errorf("sessions: %v", after)
 	}
 }
 

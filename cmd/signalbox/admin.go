@@ -35,8 +35,8 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// watch lets the recorder hear of what is refused and dropped; nil hears nothing.
-func watch(rec *observe.Recorder, a *app, requests *front.Metrics) {
+// tell lets the recorder hear of what is refused and dropped; nil hears nothing.
+func tell(rec *observe.Recorder, a *app, requests *front.Metrics) {
 	if !rec.On() {
 		return
 	}
@@ -56,7 +56,7 @@ func (a *app) adminConfig(reg *prometheus.Registry, g *guard.Guard, token string
 		Metrics: reg, Guard: g, Token: token, Servers: a.states, Live: a.live, Recorder: rec, Version: versionText(),
 	}
 	if a.shared != nil {
-		cfg.Replica, cfg.Replicas = a.shared.node.ID(), a.replicas
+		cfg.Replicas = a.replicas
 	}
 	return cfg
 }

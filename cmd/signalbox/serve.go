@@ -127,7 +127,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	}
 	a.eras.alone = c.Insecure && !c.authorized()
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
-	watch(recorder, a, requests)
+	tell(recorder, a, requests)
 	reg.MustRegister(a.processes, a.policies, a.eras.parked, a.eras.dialogs, sessions, requests, credentials,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {

@@ -3,7 +3,10 @@
 // A check that fails ends it with status 1 and says which.
 //
 //   node status.mjs --browser PATH --url http://127.0.0.1:PORT --session HASH --other HASH
-//     --name TEXT --tool TEXT --failing NAME [--shots DIR] [--password TOKEN]
+//     --name TEXT --tool TEXT --failing NAME [--shots DIR]
+//   node status.mjs --browser PATH --url URL --session HASH --password TOKEN
+//
+// The second form only logs in, and ends the session.
 import assert from "node:assert/strict";
 import { parseArgs } from "node:util";
 import { join } from "node:path";
@@ -52,7 +55,18 @@ const watchShifts = (page) => page.evaluate(() => {
 });
 const nextLook = (page) => page.waitForResponse((r) => r.url().endsWith("/api/v1/series"));
 
-try {
+const endBy = async (page, hash) => {
+  await row(page, hash).click();
+  await page.getByRole("button", { name: "End session" }).click();
+  await page.getByRole("button", { name: "End it" }).click();
+  await page.locator("#detail").getByText("The session has ended.").waitFor();
+  await row(page, hash).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Close" }).click();
+};
+
+const logIn = async () => endBy(await open(), o.session);
+
+const useAll = async () => {
   // What is there: servers with state and last error, sessions, plot, refusals, replicas.
   const page = await open({ colorScheme: "light", viewport: { width: 1280, height: 1180 } });
   await watchShifts(page);
@@ -127,14 +141,7 @@ try {
   assert.notEqual(await hand.locator("#plot").getAttribute("aria-valuetext"), now);
 
   // End the session: the row goes, the others stay.
-  const detail = page.locator("#detail");
-  await row(page, o.session).click();
-  await detail.waitFor();
-  await page.getByRole("button", { name: "End session" }).click();
-  await page.getByRole("button", { name: "End it" }).click();
-  await detail.getByText("The session has ended.").waitFor();
-  await row(page, o.session).waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Close" }).click();
+  await endBy(page, o.session);
   assert.equal(await row(page, o.other).count(), 1);
   o.session = o.other;
 
@@ -153,6 +160,10 @@ try {
   const box = await phone.locator("#detail").boundingBox();
   assert.ok(box.x >= 0 && box.x + box.width <= 375, "the session is wider than the phone: " + JSON.stringify(box));
   await shot(phone, "phone-session");
+};
+
+try {
+  await (o.password ? logIn() : useAll());
 } finally {
   await browser.close();
 }

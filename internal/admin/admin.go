@@ -27,7 +27,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/observe"
 )
 
-// Config sets the handler up. All fields but Token, Replicas and Replica are
+// Config sets the handler up. All fields but Token and Replicas are
 // required.
 type Config struct {
 	Metrics  *prometheus.Registry
@@ -39,7 +39,6 @@ type Config struct {
 	// Replicas tells who shares the store, this process included. With an error
 	// they are those known from before. nil: the process is alone.
 	Replicas func(context.Context) ([]Replica, error)
-	Replica  string // the id of this one; "" where it is alone
 	Version  string
 }
 

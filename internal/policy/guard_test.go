@@ -126,3 +126,28 @@ func TestRequestsWithoutIDAreGuarded(t *testing.T) {
 		t.Errorf("%q arrived, %d refused", x.inner.got, x.refusals(kindTool))
 	}
 }
+
+// Where a server cannot tell its users apart, the tasks of 2025-11-25 are neither
+// offered nor reached; those of the per-request era are another matter.
+func TestNoTasks(t *testing.T) {
+	x := newRig(t, &Rules{Shared: true, NoTasks: true}, &fakeServer{})
+	x.inner.reply.Deliver(upstream.Frame{Relation: upstream.Reply, Method: mcp.Initialize,
+		Data: []byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{}},"tools":{}}}}`)})
+	if got := string(x.init.reply()); !strings.Contains(got, `"capabilities":{"tools":{}}`) {
+		t.Errorf("the client got %s", got)
+	}
+	for _, m := range []string{
+		message("tasks/list", `{}`), message("tasks/get", `{"taskId":"t"}`), message("tasks/result", `{"taskId":"t"}`), message("tasks/cancel", `{"taskId":"t"}`),
+		message("tools/call", `{"name":"a","task":{"ttl":1}}`),
+	} {
+		if _, err := x.conn.Start(request(m), &x.events); err != errNoTasks {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+	if _, err := x.conn.Start(request(message("tools/call", `{"name":"a"}`)), &x.events); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.conn.Start(request(message("tasks/get", `{"taskId":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)), &x.events); err != nil {
+		t.Error(err)
+	}
+}

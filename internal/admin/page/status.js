@@ -190,6 +190,7 @@
 
   // The plot.
   let series = null;
+  let calls = []; // per second, by bucket
   let at = -1; // the bucket that is read; -1: the last
   const scale = (top) => {
     const unit = 10 ** Math.floor(Math.log10(top));
@@ -208,8 +209,10 @@
   };
   const drawPlot = () => {
     const b = series.buckets, width = series.bucket_seconds;
-    const calls = b.map((x) => x.calls / width);
-    calls[b.length - 1] = Math.max(calls[b.length - 1], b.at(-1).calls / Math.max(1, Math.min(width, (Date.now() - Date.parse(b.at(-1).start)) / 1000)));
+    calls = b.map((x) => x.calls / width);
+    // What of the last one is still to come is taken from the one before.
+    const filled = Math.min(1, Math.max(0, (Date.now() - Date.parse(b.at(-1).start)) / 1000 / width));
+    calls[b.length - 1] += calls[b.length - 2] * (1 - filled);
     const callsTop = scale(Math.max(...calls, 0.1)), rate = (v) => v / callsTop;
     // Times differ by orders of magnitude: their axis is logarithmic, from 10 µs.
     const decades = Math.max(2, Math.ceil(Math.log10(Math.max(...b.map((x) => x.added_ms_p99 || 0), 0.1)) + 2));
@@ -222,12 +225,11 @@
     median.setAttribute("d", path(b.map((x) => x.added_ms_median), time));
     text($("calls-top"), callsTop + " calls/s");
     text($("added-top"), "10 µs to " + ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s"][Math.min(decades - 2, 5)] + " added, logarithmic");
-    read(calls);
+    read();
   };
-  const read = (calls) => {
+  const read = () => {
     const b = series.buckets, i = at < 0 ? b.length - 1 : at, x = b[i];
-    const rate = (calls ? calls[i] : x.calls / series.bucket_seconds).toFixed(1);
-    const words = clock(x.start) + ": " + rate + " calls per second" + (x.measured
+    const words = clock(x.start) + ": " + calls[i].toFixed(1) + " calls per second" + (x.measured
       ? "; Signalbox added " + ms(x.added_ms_median) + " (median), " + ms(x.added_ms_p99) + " (99th percentile), " + ms(x.added_ms_max) + " at most"
       : "; nothing measured");
     text($("readout"), words);

@@ -123,7 +123,7 @@ func (l *link) message(msg *wire.Message, echo []byte) {
 }
 
 func (l *link) skip(line []byte) {
-	l.hub.srv.drops.count.WithLabelValues(l.hub.srv.cfg.Name, string(DropNoise)).Inc()
+	l.hub.srv.drops.note(DropNoise, "")
 	l.noise.add(line, l.hub.log)
 }
 

@@ -101,11 +101,16 @@ type drops struct {
 	warned map[string]bool // reason and method
 }
 
-func (d *drops) add(reason DropReason, method string) {
+// note counts without a word in the log.
+func (d *drops) note(reason DropReason, method string) {
 	d.count.WithLabelValues(d.server, string(reason)).Inc()
 	if d.told != nil {
 		d.told(d.server, reason, cut(method, 128))
 	}
+}
+
+func (d *drops) add(reason DropReason, method string) {
+	d.note(reason, method)
 	key := string(reason) + " " + method
 	d.mu.Lock()
 	first := !d.warned[key] && len(d.warned) < maxNamedDrops

@@ -13,9 +13,10 @@ func TestDropsAreTold(t *testing.T) {
 		}
 	})
 	defer w.Server.Close()
+	(&link{hub: newHub(w.Server)}).skip([]byte("Hello"))
 	w.Server.drops.add(DropNoReader, "notifications/message")
 	w.Server.drops.add(DropUnattributable, strings.Repeat("m", 200))
-	if want := "fake no_reader notifications/message, fake unattributable " + strings.Repeat("m", 128) + "..."; strings.Join(told, ", ") != want {
+	if want := "fake noise , fake no_reader notifications/message, fake unattributable " + strings.Repeat("m", 128) + "..."; strings.Join(told, ", ") != want {
 		t.Errorf("told of %v", told)
 	}
 	if got := w.dropped(); got[DropNoReader] != 1 || got[DropUnattributable] != 1 {
