@@ -32,8 +32,10 @@ func (a *app) guarded(server upstream.Server, s spec) upstream.Server {
 	if len(s.ClaimHeaders) > 0 {
 		header = func(req upstream.Request) http.Header { return withClaimHeaders(s.ClaimHeaders, req) }
 	}
-	if s.Tools != nil || header != nil {
-		rules := &policy.Rules{Tools: filterOf(s.Tools), Shared: true}
+	// One credential for all users, and nothing that tells them apart.
+	oneUser := s.url != nil && a.auth.Enabled() && len(s.ClaimHeaders) == 0
+	if s.Tools != nil || header != nil || oneUser {
+		rules := &policy.Rules{Tools: filterOf(s.Tools), Shared: true, NoTasks: oneUser}
 		server = wrap(server, func(upstream.Request) (*policy.Rules, error) { return rules, nil }, header)
 	}
 	if len(s.Access) > 0 {

@@ -16,6 +16,9 @@ type guard struct {
 // all others. What they have no say in is not looked at.
 func (g *guard) refuse(req *upstream.Request) error {
 	m := &req.Msg
+	if g.rules.NoTasks && ofTask(req) {
+		return errNoTasks
+	}
 	switch req.Method {
 	case mcp.ToolsCall:
 		return g.named(kindTool, m, m.P.Name)
@@ -34,6 +37,21 @@ func (g *guard) refuse(req *upstream.Request) error {
 	}
 	return nil
 }
+
+// ofTask tells whether a request of the handshake era is about a task, or wants one.
+// Those of the per-request era are sealed for whom they are given to.
+func ofTask(req *upstream.Request) bool {
+	if req.Msg.P.MetaVersion.Present() {
+		return false
+	}
+	switch req.Method {
+	case mcp.TasksList, mcp.TasksGet, mcp.TasksResult, mcp.TasksCancel:
+		return true
+	}
+	return req.Method == mcp.ToolsCall && req.Msg.P.Task.Present()
+}
+
+var errNoTasks = upstream.Errorf(mcp.CodeMethodNotFound, "tasks_shared", "tasks are not offered: the server cannot tell its users apart")
 
 // named is for a request that names what it wants in one member of params.
 func (g *guard) named(k kind, m *wire.Message, token wire.Span) error {

@@ -3,6 +3,9 @@ package policy
 import (
 	"strings"
 	"testing"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
 func message(method, params string) string {
@@ -133,21 +136,20 @@ func TestNoTasks(t *testing.T) {
 	x := newRig(t, &Rules{Shared: true, NoTasks: true}, &fakeServer{})
 	x.inner.reply.Deliver(upstream.Frame{Relation: upstream.Reply, Method: mcp.Initialize,
 		Data: []byte(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"list":{}},"tools":{}}}}`)})
-	if got := string(x.init.reply()); !strings.Contains(got, `"capabilities":{"tools":{}}`) {
+	if got := x.init.data(); len(got) != 1 || !strings.Contains(got[0], `"capabilities":{"tools":{}}`) {
 		t.Errorf("the client got %s", got)
 	}
 	for _, m := range []string{
 		message("tasks/list", `{}`), message("tasks/get", `{"taskId":"t"}`), message("tasks/result", `{"taskId":"t"}`), message("tasks/cancel", `{"taskId":"t"}`),
 		message("tools/call", `{"name":"a","task":{"ttl":1}}`),
 	} {
-		if _, err := x.conn.Start(request(m), &x.events); err != errNoTasks {
-			t.Errorf("%s: %v", m, err)
+		if _, refused := x.call(m); refused != errNoTasks {
+			t.Errorf("%s: %v", m, refused)
 		}
 	}
-	if _, err := x.conn.Start(request(message("tools/call", `{"name":"a"}`)), &x.events); err != nil {
-		t.Error(err)
-	}
-	if _, err := x.conn.Start(request(message("tasks/get", `{"taskId":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`)), &x.events); err != nil {
-		t.Error(err)
+	for _, m := range []string{message("tools/call", `{"name":"a"}`), message("tasks/get", `{"taskId":"t",`+modern+`}`)} {
+		if _, refused := x.call(m); refused != nil {
+			t.Errorf("%s: %v", m, refused)
+		}
 	}
 }

@@ -20,10 +20,14 @@ type Rules struct {
 	// Without it, what the rules have a say in becomes private: a cache on the way
 	// would show one user what another may see.
 	Shared bool
+	// NoTasks: the tasks of 2025-11-25 are not offered. The server takes all sessions
+	// for one and the same user's, and would show each of them the tasks of all
+	// (2025-11-25, basic/utilities/tasks, "Task Isolation and Access Control").
+	NoTasks bool
 }
 
 func (r *Rules) empty() bool {
-	return r == nil || r.Tools == nil && r.Prompts == nil && r.Resources == nil
+	return r == nil || r.Tools == nil && r.Prompts == nil && r.Resources == nil && !r.NoTasks
 }
 
 // Config of a wrapped server. All fields but Header are required.

@@ -18,11 +18,16 @@ type sieve struct {
 	// private: the answer must not be kept for others. Who may have it depends on
 	// who asks, which the server does not know.
 	private bool
+	// strip is the path of a member that is taken out, and nothing else is done.
+	strip []string
 }
 
 // sieveFor returns nil where the answer to a method stays as it is.
 func (r *Rules) sieveFor(m mcp.Method) *sieve {
 	s := sieve{private: !r.Shared}
+	if m == mcp.Initialize && r.NoTasks {
+		return &sieve{strip: []string{"result", "capabilities", "tasks"}}
+	}
 	switch m {
 	case mcp.ToolsList:
 		s.filter, s.list, s.key, s.allows = r.Tools, "tools", "name", (*Filter).allows
@@ -55,6 +60,8 @@ func (s *sieve) apply(reply []byte) ([]byte, error) {
 		return reply, nil
 	case !msg.Result.Present():
 		return nil, errors.New("no response")
+	case s.strip != nil:
+		return wire.Remove(reply, s.strip...), nil
 	}
 	names := []string{s.list, "cacheScope", "ttlMs"}
 	if !s.private {
