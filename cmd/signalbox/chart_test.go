@@ -25,12 +25,12 @@ var chartKinds = map[string]string{
 // chartArgs are the arguments of signalbox that each of them makes.
 var chartArgs = map[string]string{
 	"default": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --auth-keys=/etc/signalbox/keys/keys.yaml",
-	"replicas": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:8081 --store=redis://redis:6379/0" +
+	"replicas": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:8081 --admin-token-file=/etc/signalbox/admin/admin-token --store=redis://redis:6379/0" +
 		" --peer-listen=0.0.0.0:7070 --advertise=$(POD_IP):7070 --peer-secret-file=/etc/signalbox/peers/peer-secret --auth-keys=/etc/signalbox/keys/keys.yaml" +
-		" --insecure --public-url=https://mcp.example.com",
-	"everything": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:9090" +
+		" --public-url=https://mcp.example.com",
+	"everything": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --admin-listen=0.0.0.0:9090 --admin-token-file=/etc/signalbox/admin/token" +
 		" --peer-listen=0.0.0.0:7171 --advertise=$(POD_IP):7171 --peer-secret-file=/etc/signalbox/peers/secret --auth-keys=/etc/signalbox/keys/clients.yaml" +
-		" --auth-issuer=https://login.example.com --auth-audience=https://mcp.example.com --auth-scope=mcp --insecure --public-url=https://mcp.example.com/team" +
+		" --auth-issuer=https://login.example.com --auth-audience=https://mcp.example.com --auth-scope=mcp --public-url=https://mcp.example.com/team" +
 		" --allowed-host=mcp.internal --allowed-origin=https://app.example.com --trusted-proxy=10.0.0.0/8" +
 		" --tls-cert=/etc/signalbox/tls/tls.crt --tls-key=/etc/signalbox/tls/tls.key --max-sessions=4096",
 	"insecure": "serve --config=/etc/signalbox/config/signalbox.yaml --listen=0.0.0.0:8080 --drain=20s --insecure",
@@ -81,7 +81,7 @@ func checkServes(t *testing.T, pod any, docs []document) {
 		"config/signalbox.yaml": "mcpServers: {s: {url: http://s:8000/mcp}}",
 		"keys/keys.yaml":        "[]", "keys/clients.yaml": "[]",
 		"peers/peer-secret": strings.Repeat("s", 32), "peers/secret": strings.Repeat("s", 32),
-		"tls/tls.crt": "", "tls/tls.key": "",
+		"admin/admin-token": strings.Repeat("t", 16), "admin/token": strings.Repeat("t", 16), "tls/tls.crt": "", "tls/tls.key": "",
 	}
 	for _, d := range ofKind(docs, "ConfigMap") {
 		files["config/signalbox.yaml"] = at(d.root, "data", "signalbox.yaml").(string)

@@ -82,7 +82,7 @@ func (s *Server) Close() {
 func (s *Server) Open(init upstream.Request, reply, events upstream.Sink) (upstream.Conn, error) {
 	switch known := s.known(); {
 	case known.handshake == no:
-		return s.cfg.Dialog.Open(init, reply, events)
+		return s.cfg.Dialog.Open(init, &doubted{reply, s}, events)
 	case known.handshake == yes:
 		return s.cfg.Handshake.Open(init, &watched{reply, s}, events)
 	}
@@ -100,6 +100,20 @@ func (w *watched) Deliver(f upstream.Frame) upstream.Verdict {
 		w.s.note(func(e *eras) { e.handshake = unknown })
 	}
 	return w.Sink.Deliver(f)
+}
+
+// doubted is the sink of an initialize that a dialog answers.
+type doubted struct {
+	upstream.Sink
+	s *Server
+}
+
+// End notices a server that no longer speaks the per-request era.
+func (d *doubted) End(reason error) {
+	if reason != nil && upstream.RPCError(reason).Reason == "era" {
+		d.s.note(func(e *eras) { *e = eras{} })
+	}
+	d.Sink.End(reason)
 }
 
 func isError(reply []byte) bool {

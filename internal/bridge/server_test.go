@@ -233,3 +233,22 @@ func TestParamHeaders(t *testing.T) {
 		demandFrom(t, b, "own")
 	})
 }
+
+// A server that was of the per-request era only, and is not any more, gets a handshake
+// again.
+func TestDialogIsLookedUpAnew(t *testing.T) {
+	inBubble(t, Auto, func(t *testing.T, r *rig) {
+		r.finding.PerRequest = true
+		r.handshake.reply = refusal
+		r.open(t)
+		_, reply, _ := r.open(t)
+		demandFrom(t, reply, "dialog")
+		r.dialog.reply, r.dialog.end = nil, upstream.Errorf(-32603, "era", "it does not speak 2026-07-28")
+		r.open(t)
+		r.handshake.reply = func(req upstream.Request) []byte {
+			return wire.AppendResult(nil, req.Msg.Bytes(req.Msg.ID), []byte(`{"from":"handshake"}`))
+		}
+		_, reply, _ = r.open(t)
+		demandFrom(t, reply, "handshake")
+	})
+}

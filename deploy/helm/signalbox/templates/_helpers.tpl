@@ -40,5 +40,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (include "signalbox.shared" .) (not .Values.peers.secretName) }}{{ fail "redis needs peers.secretName: replicas prove to each other by it that they are replicas" }}{{ end -}}
 {{- if not (or .Values.auth.keys.secretName .Values.auth.issuers .Values.insecure) }}{{ fail "nobody has to show a credential: set auth.keys.secretName or auth.issuers, or insecure: true if that is what you want" }}{{ end -}}
 {{- if and .Values.auth.issuers (not .Values.publicURL) (not .Values.auth.audiences) }}{{ fail "auth.issuers needs publicURL or auth.audiences: what a token must be meant for" }}{{ end -}}
+{{- if and .Values.admin.enabled (not .Values.admin.secretName) }}{{ fail "admin.enabled needs admin.secretName: who asks has to show the token in it" }}{{ end -}}
 {{- if and .Values.serviceMonitor.enabled (not .Values.admin.enabled) }}{{ fail "serviceMonitor.enabled needs admin.enabled: metrics are there" }}{{ end -}}
 {{- end -}}
