@@ -5,6 +5,8 @@ const (
 	routing    = "./internal/upstream/process"
 	living     = "./internal/live"
 	fronting   = "./internal/front"
+	bridgeDir  = "internal/bridge/"
+	bridging   = "./internal/bridge"
 )
 
 // mutants has at least one fault for each routing item of docs/checklist.md.
@@ -27,7 +29,7 @@ var mutants = []mutant{
 	{"S07", "refuse negative ids", "internal/wire/check.go",
 		"		if c == '.' || c|0x20 == 'e' {", "		if c == '.' || c == '-' || c|0x20 == 'e' {", []string{"./internal/wire"}},
 	{"S08", "keep the entry of an answered call", processDir + "demux.go",
-		"	h.takeLocked(k)\n	if k.method == mcp.Initialize && k.done == nil {", "	if k.method == mcp.Initialize && k.done == nil {", []string{routing}},
+		"	h.takeLocked(k)\n	if h.direct {\n		l.heardLocked()", "	if h.direct {\n		l.heardLocked()", []string{routing}},
 	{"S08", "keep the entries of a session that ended", processDir + "conn.go",
 		"	delete(c.hub.conns, c.part)\n", "", []string{routing}},
 	{"S09", "give an unknown response to somebody", processDir + "demux.go",
@@ -55,7 +57,7 @@ var mutants = []mutant{
 	{"S17", "leave a request of a shared process unanswered", processDir + "shared.go",
 		"	h.refuseLocked(msg, upstream.Errorf(mcp.CodeMethodNotFound, \"shared_process\",\n		\"several clients share this process, so none of them can be asked\"))\n", "", []string{routing}},
 	{"S17", "ask the one client of a shared process", processDir + "asks.go",
-		"	if h.shared {\n		h.sharedRequest(method, msg)\n		return\n	}\n", "	if h.shared && len(h.conns) > 2 {\n		h.sharedRequest(method, msg)\n		return\n	}\n", []string{routing}},
+		"	case h.shared:\n		h.sharedRequest(method, msg)", "	case h.shared && len(h.conns) > 2:\n		h.sharedRequest(method, msg)", []string{routing}},
 	{"S18", "warn of every drop", processDir + "metrics.go", "	if first {\n		level = slog.LevelWarn", "	if first || !first {\n		level = slog.LevelWarn", []string{routing}},
 	{"S19", "queue what came for nobody", "internal/live/stream.go", "	case f.Relation != upstream.Waiting:\n		return upstream.NoTaker, false\n", "", []string{living, fronting}},
 	{"S20", "show a client the answer to a question of Signalbox", processDir + "call.go",
@@ -71,4 +73,32 @@ var mutants = []mutant{
 		"		if !s.cfg.Reinitialize || len(st.Initialize) == 0 {\n			return nil, upstream.ErrLost\n		}\n", "", []string{"./internal/upstream/remote"}},
 	{"T11", "let a session live on while it has state", "internal/live/expire.go",
 		"	return s.calls > 0 || ", "	return s.shaken || s.calls > 0 || ", []string{living}},
+	{"E1", "take the method header for the era", "internal/front/perrequest.go",
+		"	return claimsPerRequest(h) && !isInitialize(msg)", "	return (claimsPerRequest(h) || h.Get(mcp.HeaderMethod) != \"\") && !isInitialize(msg)", []string{fronting}},
+	{"E2", "do not compare the headers with the body", "internal/front/perrequest.go",
+		"		err = header.Check(req.Header, req)", "		_ = header.Check", []string{fronting}},
+	{"E3", "go on after the stream was closed", "internal/live/reader.go",
+		"		drop, reason = st, upstream.ErrCancelled\n", "", []string{living, fronting}},
+	{"E4", "leave the process's subscription id in", processDir + "direct.go",
+		"		frame.Data = restore(msg.Raw, msg.P.MetaSubscription, k.id)", "		frame.Data = msg.Raw", []string{routing}},
+	{"E4", "let a listen end with its process", processDir + "direct.go",
+		"		if k.acked {\n			h.takeLocked(k)", "		if k.acked && k.line != nil {\n			h.takeLocked(k)", []string{routing}},
+	{"E5", "give log messages to whoever asks last", processDir + "direct.go",
+		" || h.logging != nil {\n		return false", " {\n		return false", []string{routing}},
+	{"E6", "take any error for the handshake era's", bridgeDir + "era.go",
+		`		if string(code.Of(msg.Raw)) != "-32022" {`, `		if true {`, []string{bridging}},
+	{"E7", "bind a state to nobody", bridgeDir + "state/state.go",
+		"		who = append([]byte{1}, req.Principal.Key()...)", "		_ = req.Principal.Key()", []string{bridging + "/state", bridging}},
+	{"E7", "bind a state to no arguments", bridgeDir + "state/digest.go",
+		"[]wire.Span{m.P.Name, m.P.URI, m.P.Arguments}", "[]wire.Span{m.P.Name, m.P.URI}", []string{bridging + "/state"}},
+	{"E7", "let a state be good for ever", bridgeDir + "state/state.go",
+		"until != 0 && uint64(time.Now().Unix()) >= until", "until != 0 && until == 1", []string{bridging + "/state"}},
+	{"E8", "let a round be answered twice", bridgeDir + "park/parked.go",
+		"		if k == nil || k.round != t.round {", "		if k == nil {", []string{bridging + "/park"}},
+	{"E8", "ask a client what it did not declare", bridgeDir + "park/parked.go",
+		"	case !k.can.has(q.needs):", "	case q.needs == 0:", []string{bridging + "/park"}},
+	{"E9", "pass a server's own requestState on", bridgeDir + "pass.go",
+		"	if p.asks && p.wrap(f) {", "	if p.asks && false && p.wrap(f) {", []string{bridging}},
+	{"E10", "let any principal name a task", bridgeDir + "state/state.go",
+		`	return bind(server, req, []byte("task"))`, `	return bind(server, &upstream.Request{}, []byte("task"))`, []string{bridging + "/state", bridging}},
 }
