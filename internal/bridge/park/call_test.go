@@ -333,6 +333,24 @@ func TestSetLevel(t *testing.T) {
 	})
 }
 
+// Calls that came before it was known that there are no messages share a session
+// as soon as it is.
+func TestLevelOfAServerWithoutMessages(t *testing.T) {
+	run(t, func(c *Config, s *server) { c.MaxSessionsPerPrincipal = 1; s.init = "" }, func(r *rig) {
+		s := ann.with(`"io.modelcontextprotocol/logLevel":"info"`)
+		r.ask(s, "1", "tools/call", `"name":"t"`)
+		r.ask(s, "2", "tools/call", `"name":"t"`)
+		ses := r.conns(1)[0]
+		ses.answerInit(plainServer)
+		synctest.Wait()
+		ses.mu.Lock()
+		defer ses.mu.Unlock()
+		if len(ses.calls) != 2 {
+			t.Errorf("%d calls run", len(ses.calls))
+		}
+	})
+}
+
 func TestIdle(t *testing.T) {
 	run(t, func(c *Config, _ *server) { c.Idle = time.Minute }, func(r *rig) {
 		c := r.ask(ann, "1", "tools/list", "")

@@ -28,6 +28,40 @@ type change struct {
 	token  []byte // the same, as the server wrote it
 }
 
+// agreed are the members of the acknowledgement's notifications.
+func (n *listen) agreed() []byte {
+	var text []byte
+	member := func(name string, value []byte) {
+		if len(text) > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, '"'), name...), `":`...)
+		text = append(text, value...)
+	}
+	for _, k := range []struct {
+		name string
+		on   bool
+	}{{"toolsListChanged", n.gets.tools}, {"promptsListChanged", n.gets.prompts}, {"resourcesListChanged", n.gets.resources}} {
+		if k.on {
+			member(k.name, []byte("true"))
+		}
+	}
+	if len(n.watches) > 0 {
+		list := []byte{'['}
+		for _, r := range n.uris {
+			if _, ok := n.watches[r.uri]; !ok {
+				continue
+			}
+			if len(list) > 1 {
+				list = append(list, ',')
+			}
+			list = append(list, r.token...)
+		}
+		member("resourceSubscriptions", append(list, ']'))
+	}
+	return text
+}
+
 // missedLocked tells the client of everything that may have changed while there
 // was no session.
 func (n *listen) missedLocked(l *later) {

@@ -34,4 +34,27 @@
 // Everything is guarded by Server.mu. Sinks and connections are never called under
 // it: what is to be done by them is noted in a later, and done when the lock is
 // free again. What must keep its order stands in a line.
+//
+// # What is decided here
+//
+// A session that one call at a time uses is ended when a call in it ends without
+// the server's answer: cancelled, out of time, or expired while it was parked. Such
+// a call may still run at the server, and what it asked later would look like a
+// question of the next call. Clients of this era rely on no session anyway.
+//
+// What such a server sends on the session's own stream, naming no call, is of the
+// call that has the session. HTTP servers often ask there, so the stream is listened
+// to as long as the session lives.
+//
+// A listen whose session ends moves to another one of its principal, and is told of
+// everything that it listens to, for it may have changed meanwhile.
+//
+// A process that all share can ask nobody. Each principal has a session of its own
+// there as well, which costs no process, so that what the rules for a principal hide
+// stays hidden.
+//
+// # Rough edges
+//
+// A tool that needs a task cannot be called. A call waits for a session without a
+// time of its own, until its client leaves; no more than 64 of one principal do.
 package park

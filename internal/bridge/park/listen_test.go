@@ -225,6 +225,28 @@ func TestListenOutlivesItsSession(t *testing.T) {
 	})
 }
 
+// The pauses grow while sessions are lost soon, and begin anew when one was not.
+func TestListenPauses(t *testing.T) {
+	run(t, nil, func(r *rig) {
+		r.listen(ann, "1", allLists)
+		gone := errors.New("gone")
+		n := 1
+		for _, pause := range []time.Duration{0, listenPause, 2 * listenPause, 4 * listenPause} {
+			r.conns(n)[n-1].End(gone)
+			if pause > 0 {
+				time.Sleep(pause - time.Millisecond)
+				r.conns(n)
+				time.Sleep(time.Millisecond)
+			}
+			n++
+			r.conns(n)
+		}
+		time.Sleep(listenStable)
+		r.conns(n)[n-1].End(gone)
+		r.conns(n + 1)
+	})
+}
+
 func TestListenGivesUp(t *testing.T) {
 	run(t, nil, func(r *rig) {
 		c := r.listen(ann, "1", allLists)

@@ -263,9 +263,10 @@ func TestManyAtOnce(t *testing.T) {
 					case 1:
 						time.Sleep(time.Duration(rng.IntN(30)) * time.Millisecond)
 						mu.Lock()
-						p := programs[rng.IntN(len(programs))]
+						if len(programs) > 0 {
+							programs[rng.IntN(len(programs))].Stop()
+						}
 						mu.Unlock()
-						p.Stop()
 					}
 					reply := r.play(s, c, tag, params)
 					mu.Lock()

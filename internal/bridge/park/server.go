@@ -45,6 +45,8 @@ type Config struct {
 // maxWaiting bounds the calls of one group that wait for a session.
 const maxWaiting = 64
 
+var _ upstream.Asker = (*Server)(nil)
+
 // Server is the bridge to one server. It implements upstream.Asker.
 type Server struct {
 	cfg   Config
