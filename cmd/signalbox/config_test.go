@@ -81,7 +81,7 @@ mcpServers:
 	}
 	got := get(t, admin+"/api/v1/servers")
 	for _, want := range []string{
-		`"name":"good","kind":"stdio","isolation":"auto","state":"working","sessions":1,"started":1`,
+		`"name":"good","kind":"stdio","isolation":"auto","era":"handshake","state":"working","sessions":1,"started":1`,
 		`"name":"none","kind":"stdio","isolation":"auto","state":"failing"`,
 		`"name":"far","kind":"http","state":"failing"`,
 		`no-such-command-anywhere`,

@@ -126,7 +126,7 @@ func httpLegs(server *remote.Server, url string, header http.Header, sse bool) l
 }
 
 // both is a server for clients of both eras, made of its legs.
-func (e *eras) both(s spec, l legs, log *slog.Logger) upstream.Server {
+func (e *eras) both(s spec, l legs, log *slog.Logger) bridge.Both {
 	parked := park.New(park.Config{
 		Name: s.Name, Server: l.handshake, Shared: s.Isolation == "shared",
 		Alone: func(upstream.Request) bool { return e.alone }, Scope: func(req upstream.Request) string { return scope(s, req) },

@@ -18,6 +18,7 @@ type served struct {
 	spec    spec
 	backend *live.Backend
 	remote  *remote.Server // nil for a command
+	eras    interface{ Eras() string }
 }
 
 // offer makes specs the servers from now on. One that did not change stays the
@@ -65,7 +66,9 @@ func (a *app) newServed(s spec) *served {
 	} else {
 		l = a.stdioLegs(s)
 	}
-	server := a.guarded(a.eras.both(s, l, a.log.With("server", s.Name)), s)
+	both := a.eras.both(s, l, a.log.With("server", s.Name))
+	out.eras = both
+	server := a.guarded(both, s)
 	out.backend = &live.Backend{
 		Name: s.Name, Server: server, Idle: s.idle, MaxAge: s.maxAge, MaxMessage: int64(s.limits.MaxMessage),
 		MaxSessions: s.maxSessions, MaxPerPrincipal: s.maxSessionsPerPrincipal,
@@ -124,7 +127,7 @@ func (a *app) states() []admin.Server {
 	for i, s := range servers {
 		st := a.live.State(s.backend)
 		list[i] = admin.Server{
-			Name: s.spec.Name, Kind: "stdio", Isolation: s.spec.Isolation, Sessions: st.Sessions, Started: st.Started,
+			Name: s.spec.Name, Kind: "stdio", Isolation: s.spec.Isolation, Era: s.eras.Eras(), Sessions: st.Sessions, Started: st.Started,
 			WorkedAt: st.WorkedAt, FailedAt: st.FailedAt, Failure: st.Failure,
 		}
 		if s.remote != nil {

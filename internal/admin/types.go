@@ -12,9 +12,10 @@ type Server struct {
 	Name      string    `json:"name"`
 	Kind      string    `json:"kind"` // "stdio" or "http"
 	Isolation string    `json:"isolation,omitempty"`
-	State     string    `json:"state"`    // "unused", "working", or "failing": its last session did not start, or was lost
-	Sessions  int       `json:"sessions"` // now, in this process
-	Started   int       `json:"started"`  // sessions that it accepted
+	Era       string    `json:"era,omitempty"` // "handshake", "per-request", "both", or not known yet
+	State     string    `json:"state"`         // "unused", "working", or "failing": its last session did not start, or was lost
+	Sessions  int       `json:"sessions"`      // now, in this process
+	Started   int       `json:"started"`       // sessions that it accepted
 	WorkedAt  time.Time `json:"worked_at,omitzero"`
 	FailedAt  time.Time `json:"failed_at,omitzero"`
 	Failure   string    `json:"failure,omitempty"` // the last one

@@ -210,3 +210,17 @@ func (s *Server) key() string {
 	}
 	return s.keyText
 }
+
+// Eras says in a word what is known of the server: "handshake", "per-request",
+// "both", or "" where nobody has had to know yet.
+func (s *Server) Eras() string {
+	switch e := s.known(); {
+	case e.perRequest == yes && e.handshake == yes:
+		return "both"
+	case e.perRequest == yes:
+		return "per-request"
+	case e.handshake == yes || e.perRequest == no:
+		return "handshake"
+	}
+	return ""
+}

@@ -50,8 +50,15 @@ type Server struct {
 	keyed   time.Time
 }
 
+// Both is what New returns: a *Server, and an upstream.Attacher if its Handshake is.
+type Both interface {
+	upstream.Server
+	upstream.Asker
+	Eras() string
+}
+
 // New makes the server; nothing is started.
-func New(cfg Config) upstream.Server {
+func New(cfg Config) Both {
 	s := &Server{cfg: cfg}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if a, ok := cfg.Handshake.(upstream.Attacher); ok {

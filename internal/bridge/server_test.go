@@ -49,6 +49,9 @@ func TestCells(t *testing.T) {
 			}
 			_, reply, _ := r.open(t)
 			demandFrom(t, reply, tt.opened)
+			if got, want := r.Eras(), map[string]string{"own handshake": "both", "own dialog": "per-request", "parked handshake": "handshake"}[tt.asked+" "+tt.opened]; got != want {
+				t.Errorf("eras %q, want %q", got, want)
+			}
 			if probes := r.probes; tt.refuses && probes != 2 || !tt.refuses && probes != tt.probes {
 				t.Errorf("%d probes", probes)
 			}

@@ -94,7 +94,7 @@
     li.className = "server " + s.state;
     const [, name, state, addresses, failure] = li.children;
     text(name.children[0], s.name);
-    text(name.children[1], s.kind + (s.isolation ? ", isolation " + s.isolation : "") + ", " + s.started + " started");
+    text(name.children[1], s.kind + (s.isolation ? ", isolation " + s.isolation : "") + (s.era ? ", era " + s.era : "") + ", " + s.started + " started");
     text(state.children[0], s.state);
     text(state.children[1], many(s.sessions, "session"));
     text(addresses, (s.addresses || []).map((a) => a.address + (a.down ? " down" : "") + " (" + a.sessions + ")").join("  "));
