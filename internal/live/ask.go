@@ -73,13 +73,20 @@ func (m *Manager) enterLone(c *callSink) error {
 	return nil
 }
 
-func (m *Manager) leaveLone(c *callSink) {
+// leaveLone also notes how the server has done.
+func (m *Manager) leaveLone(c *callSink, replied bool, reason error) {
 	if !c.entered {
 		return
 	}
 	b := c.st.s.backend
+	if !replied && !c.refused {
+		m.failed(b, reason)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if replied {
+		b.state.WorkedAt = time.Now()
+	}
 	b.lone--
 	delete(m.lone, c)
 	m.closeRetiredLocked(b)

@@ -87,6 +87,19 @@ func TestAsk(t *testing.T) {
 		if n := r.m.slots; n != 0 {
 			t.Errorf("%d sessions", n)
 		}
+		if st := r.m.State(r.b); st.WorkedAt.IsZero() || st.Started != 0 || st.Failure != "" {
+			t.Errorf("state %+v", st)
+		}
+		reader, err = r.m.Ask(r.b, "ann", TakesBoth, ask(t, "tools/call"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k = <-a.conn.calls
+		k.fail(upstream.Errorf(-32603, "process_exited", "exited"))
+		reader.Close()
+		if st := r.m.State(r.b); st.Failure != "exited" {
+			t.Errorf("state %+v", st)
+		}
 	})
 }
 

@@ -34,7 +34,7 @@ type Backend struct {
 type State struct {
 	Sessions int       // now
 	Started  int       // sessions that it accepted
-	WorkedAt time.Time // it last accepted a session
+	WorkedAt time.Time // it last accepted a session, or answered a request that is of none
 	FailedAt time.Time // a session last failed to start, or was lost
 	Failure  string    // why; "" if none ever was
 }

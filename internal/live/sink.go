@@ -134,7 +134,7 @@ func (c *callSink) End(reason error) {
 	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
 	s.m.called()
 	c.audit(outcome(replied, failed, c.refused, reason))
-	s.m.leaveLone(c)
+	s.m.leaveLone(c, replied, reason)
 	s.m.callEnded()
 	switch {
 	case c.method != mcp.Initialize:
