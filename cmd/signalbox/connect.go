@@ -46,7 +46,7 @@ func (c *connectCmd) run(ctx context.Context, std streams) error {
 	}, process.NewMetrics(), log)
 	key := make([]byte, 32) // what is sealed is good for as long as the client's pipe
 	rand.Read(key)          // never fails (crypto/rand, Go 1.24)
-	e, err := newEras(key)
+	e, err := newEras(key, nil)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,13 @@ type eras struct {
 	dialogs  *dialog.Metrics
 }
 
-func newEras(key []byte) (*eras, error) {
-	ring, err := seals.NewRing(key)
+// newEras makes them. old is a key that was in use before; nil: none.
+func newEras(key, old []byte) (*eras, error) {
+	keys := [][]byte{key}
+	if old != nil {
+		keys = append(keys, old)
+	}
+	ring, err := seals.NewRing(keys...)
 	if err != nil {
 		return nil, err
 	}

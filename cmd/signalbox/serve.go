@@ -122,7 +122,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 		recorder = observe.New()
 	}
 	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
-	if a.eras, err = newEras(keys.state); err != nil {
+	if a.eras, err = newEras(keys.state, keys.old); err != nil {
 		return nil, err
 	}
 	a.eras.alone = c.Insecure && !c.authorized()

@@ -55,6 +55,7 @@ func (f *storeFlags) check() error {
 type secrets struct {
 	state  []byte // signs event ids and seals records
 	peers  []byte // proves that a replica is one
+	old    []byte // state before it was changed; nil: none
 	random bool   // state is of this start only
 	admin  string // token of the admin listener; "": none
 }
@@ -64,6 +65,11 @@ type secrets struct {
 func (c *serveCmd) secrets() (s secrets, err error) {
 	if c.StateKeyFile != "" {
 		if s.state, err = readSecret("--state-key-file", c.StateKeyFile); err != nil {
+			return s, err
+		}
+	}
+	if c.OldStateKeyFile != "" {
+		if s.old, err = readSecret("--old-state-key-file", c.OldStateKeyFile); err != nil {
 			return s, err
 		}
 	}

@@ -111,6 +111,7 @@ var fileKeys = []KeyDoc{
 	{Key: "trusted-proxy", Aliases: []string{"trusted-proxies"}, Type: typeOneOrMore, Default: "none", Meaning: "Address ranges whose forwarded headers are believed."},
 	{Key: "insecure", Type: typeBool, Default: "false", Meaning: "Allow a listener beyond loopback without authorization."},
 	{Key: "state-key-file", Type: typeString, Default: "random", Meaning: "File with the key for what is sealed; replicas share it."},
+	{Key: "old-state-key-file", Type: typeString, Default: "none", Meaning: "File with the key that was in use before: a requestState that it sealed is still good."},
 	{Key: "log-level", Type: "debug|info|warn|error", Default: "info", Meaning: "What is logged."},
 	{Key: "log-format", Type: "auto|text|json", Default: "auto", Meaning: "How it is logged; auto is text on a terminal, else json."},
 	{Key: "audit-log", Type: typeString, Default: "none", Meaning: "File for a line of JSON for each call and session; - is stderr."},
