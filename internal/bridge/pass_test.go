@@ -57,6 +57,9 @@ func TestRequestStateIsWrapped(t *testing.T) {
 			if got != want {
 				t.Errorf("the server got\n%s, want\n%s", got, want)
 			}
+			if r.own.at[0] != "" || r.own.at[1] != "http://a:1" {
+				t.Errorf("asked at %q", r.own.at)
+			}
 			for name, other := range map[string]string{
 				"other arguments": strings.Replace(retry(token), `"a":1`, `"a":2`, 1),
 				"other tool":      strings.Replace(retry(token), `"name":"t"`, `"name":"u"`, 1),

@@ -41,6 +41,7 @@ type fake struct {
 
 	mu    sync.Mutex
 	asked []string
+	at    []string // the addresses that it was asked for
 	conns []*fakeConn
 }
 
@@ -48,6 +49,7 @@ func (f *fake) note(req upstream.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, string(req.Msg.Raw))
+	f.at = append(f.at, req.Address)
 }
 
 func (f *fake) got() []string {

@@ -165,3 +165,34 @@ type noToken struct{}
 
 func (noToken) Token(context.Context) (string, error) { return "", errors.New("the issuer is down") }
 func (noToken) Refused(string)                        {}
+
+// TestAskGoesOnWhereItBegan: a request that goes on with something goes to the
+// address that has it, while that is one of the server's.
+func TestAskGoesOnWhereItBegan(t *testing.T) {
+	alone(t, func(t *testing.T, w *world, s *site, srv *Server) {
+		two := w.site("10.0.0.2:80")
+		w.name("mcp.test", "10.0.0.1", "10.0.0.2")
+		to := func(address string) {
+			t.Helper()
+			sink := newSink(t)
+			req := request(t, askTool)
+			req.Address = address
+			_, err := srv.Ask(req, sink)
+			must(t, err)
+			must(t, sink.end())
+		}
+		asked(t, srv, askTool)
+		before := s.count("tools/call") + two.count("tools/call")
+		one := s.count("tools/call")
+		for range 5 {
+			to("http://10.0.0.2:80")
+		}
+		if s.count("tools/call") != one || two.count("tools/call") != before-one+5 {
+			t.Errorf("%d and %d calls", s.count("tools/call"), two.count("tools/call"))
+		}
+		to("http://10.0.0.9:80") // none of the server's: any will do
+		if got := s.count("tools/call") + two.count("tools/call"); got != before+6 {
+			t.Errorf("%d calls, want %d", got, before+6)
+		}
+	})
+}
