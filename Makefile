@@ -23,7 +23,7 @@ test-unit:
 
 # What it tests is outside of its module, so no result is kept.
 test-e2e: $(E2E_NPM)
-	cd e2e && go test -race -count=1 $(TESTARGS) ./...
+	cd e2e && go test -race -count=1 -timeout 25m $(TESTARGS) ./...
 
 check: format lint vulncheck cross test
 
