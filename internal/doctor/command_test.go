@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 type rig struct {
 	t       *testing.T
 	o       Options
-	settled chan struct{}
+	settled chan int // pids
 	settle  net.Listener
 	accept  chan struct{} // closed when no more is accepted
 	buffers bool          // what lies in a buffer is waited for
@@ -39,7 +41,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, settled: make(chan struct{}, 16), settle: l, accept: make(chan struct{})}
+	r := &rig{t: t, settled: make(chan int, 16), settle: l, accept: make(chan struct{})}
 	r.o = Options{Supervisor: sup, Version: "test", limit: r.limit, LookupEnv: func(name string) (string, bool) { return "x", name == "SET_HERE" }}
 	go r.listen()
 	t.Cleanup(func() {
@@ -59,9 +61,20 @@ func (r *rig) listen() {
 		if err != nil {
 			return
 		}
+		var pid int
+		_, err = fmt.Fscan(c, &pid)
 		c.Close()
-		r.settled <- struct{}{}
+		if err == nil {
+			r.settled <- pid
+		}
 	}
+}
+
+// lives tells whether a process still runs: what one that was stopped has said is
+// not for the wait on the next.
+func lives(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
 // limit ends a wait when the fake has settled. What lies in a buffer is waited
@@ -75,13 +88,18 @@ func (r *rig) limit(ctx context.Context, what string, _ time.Duration) (context.
 		return ctx, cancel
 	}
 	go func() {
-		select {
-		case <-r.settled:
-			if ctx.Err() != nil {
-				r.settled <- struct{}{} // it is for the wait after this one
+		for {
+			select {
+			case pid := <-r.settled:
+				if ctx.Err() != nil {
+					r.settled <- pid // it is for the wait after this one
+				} else if !lives(pid) {
+					continue
+				}
+				cancel()
+			case <-ctx.Done():
 			}
-			cancel()
-		case <-ctx.Done():
+			return
 		}
 	}()
 	return ctx, cancel
@@ -122,10 +140,18 @@ func golden(t *testing.T, name string, got map[string]string) {
 	if b.String() == string(want) {
 		return
 	}
-	for line := range strings.Lines(b.String()) {
-		if !strings.Contains(string(want), line) {
-			t.Errorf("not in %s: %s", path, line)
+	texts := make(map[string]string)
+	key := ""
+	for line := range strings.Lines(string(want)) {
+		text, isText := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "    ")
+		if key != "" && isText {
+			texts[key] = text
 		}
+		key = text
+	}
+	maps.DeleteFunc(texts, func(key, text string) bool { return got[key] == text })
+	for key, text := range texts {
+		t.Errorf("%s: %s\nwant %s", key, got[key], text)
 	}
 	t.Errorf("%s differs; run with -update if that is right", path)
 }
@@ -145,9 +171,9 @@ func sentence(r Report) string {
 // TestCommands: every fake has its sentence, and nothing of it is a secret.
 func TestCommands(t *testing.T) {
 	got := make(map[string]string)
-	r := newRig(t)
 	for _, mode := range slices.Sorted(maps.Keys(fakes)) {
 		t.Run(mode, func(t *testing.T) {
+			r := newRig(t) // of its own: what another fake says late is not for this one
 			r.buffers = mode == "buffered"
 			s := r.fake(mode)
 			if mode == "docker without -i" {

@@ -50,6 +50,7 @@ func settled() {
 	if err != nil {
 		os.Exit(9)
 	}
+	fmt.Fprintln(c, os.Getpid())
 	c.Close()
 }
 
