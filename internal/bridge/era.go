@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -163,6 +164,9 @@ func (s *Server) lookFor(l *looking, key string) {
 	ctx, cancel := context.WithTimeout(s.ctx, probeWait)
 	defer cancel()
 	f, err := s.cfg.Probe(ctx)
+	if err == nil && s.ctx.Err() != nil { // what was cut off says nothing
+		err = upstream.ErrShutdown
+	}
 	if err == nil {
 		l.found = s.cfg.Verdicts.change(key, func(e *eras) {
 			e.perRequest = no

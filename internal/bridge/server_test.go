@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +181,45 @@ func TestVerdictIsLookedUpAnew(t *testing.T) {
 		demandFrom(t, b, "parked")
 		if r.probes != 4 {
 			t.Errorf("%d probes", r.probes)
+		}
+	})
+}
+
+// So is the verdict that a server is of the handshake era, which a slow start may
+// have brought, where the server refuses the handshake.
+func TestRefusedHandshakeOfTheBridge(t *testing.T) {
+	for name, err := range map[string]*upstream.Error{
+		"refused": upstream.Errorf(-32603, "start_failed", "the server refused initialize"),
+		"HTTP":    {Code: -32603, Reason: "http_status", Message: "HTTP 400", Status: 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Auto, func(t *testing.T, r *rig) {
+				r.parked.reply, r.parked.end = nil, err
+				_, _ = r.ask(t, listTools)
+				r.finding.PerRequest = true
+				b, err := r.ask(t, listTools)
+				if err != nil {
+					t.Fatal(err)
+				}
+				demandFrom(t, b, "own")
+			})
+		})
+	}
+}
+
+// A look that the end of the server cuts off says nothing of its era.
+func TestLookIsCutOff(t *testing.T) {
+	inBubble(t, Auto, func(t *testing.T, r *rig) {
+		r.cfg.Probe = func(ctx context.Context) (Finding, error) {
+			r.Close()
+			<-ctx.Done()
+			return Judge(nil), nil
+		}
+		if _, err := r.ask(t, listTools); !errors.Is(err, upstream.ErrShutdown) {
+			t.Errorf("got %v", err)
+		}
+		if known := r.cfg.Verdicts.get(r.key()); known != (eras{}) {
+			t.Errorf("the verdict is %v", known)
 		}
 	})
 }
