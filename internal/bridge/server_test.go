@@ -275,6 +275,22 @@ func TestParamHeaders(t *testing.T) {
 	})
 }
 
+// A list that the server was not asked for, which a client can bring about by what
+// it declares, or by calls that wait for its answers, says nothing of any tool.
+func TestListThatWasNotAskedFor(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},` + meta + `}}`
+	inBubble(t, Legacy, func(t *testing.T, r *rig) {
+		r.parked.reply, r.parked.end = nil, upstream.Errorf(-32603, "busy", "all sessions wait for answers")
+		_, _ = r.ask(t, call)
+		r.parked.reply = func(req upstream.Request) []byte {
+			return wire.AppendResult(nil, req.Msg.Bytes(req.Msg.ID), []byte(annotated))
+		}
+		if _, err := r.ask(t, call); err == nil || upstream.RPCError(err).Code != -32020 {
+			t.Errorf("a call without the header of its argument: %v", err)
+		}
+	})
+}
+
 // A server that was of the per-request era only, and is not any more, gets a handshake
 // again.
 func TestDialogIsLookedUpAnew(t *testing.T) {
