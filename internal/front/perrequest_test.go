@@ -85,6 +85,15 @@ func TestPerRequestOtherMethods(t *testing.T) {
 				t.Errorf("%s: %d, Allow %q", method, got.status, got.header.Get("Allow"))
 			}
 		}
+		for what, got := range map[string]reply{
+			"GET":          r.do("GET", "/mcp", "", modernVersion),
+			"Accept":       r.do("POST", "/mcp", "{}", modernVersion, "Accept: text/html"),
+			"Content-Type": r.do("POST", "/mcp", "{}", modernVersion, "Content-Type: text/html"),
+		} {
+			if _, ok := wire.Lookup([]byte(got.body), "id"); ok || got.status < 405 {
+				t.Errorf("%s: %d %s", what, got.status, got.body)
+			}
+		}
 		for _, body := range []string{
 			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
 			`{"jsonrpc":"2.0","method":"notifications/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
