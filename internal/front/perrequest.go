@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/cluster"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/sse"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -81,6 +82,8 @@ func (f *Front) askElsewhere(x *exchange, home string, body []byte) {
 	switch {
 	case errors.Is(err, cluster.ErrGone) || f.cfg.Peers == nil:
 		x.fail(state.ErrState)
+	case errors.As(err, &lost) && lost.Begun && lost.Events:
+		_ = f.writeParts(x.w, http.NewResponseController(x.w), sse.AppendEvent(nil, "", "message", upstream.PerRequestErrorReply(x.id, errHomeLost)))
 	case errors.As(err, &lost) && lost.Begun:
 		f.notForwarded(x.w, x.id, err)
 	case err != nil && !errors.Is(err, cluster.ErrClient):

@@ -1,12 +1,17 @@
 package front
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/cluster"
 	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -240,6 +245,34 @@ func TestPreflightAllowsParamHeaders(t *testing.T) {
 		allowed := got.header.Get("Access-Control-Allow-Headers")
 		if !strings.HasSuffix(allowed, ", mcp-param-region") {
 			t.Errorf("allowed %q", allowed)
+		}
+	})
+}
+
+// farServer says that another replica has what a request goes on with.
+type farServer struct{ upstream.Server }
+
+func (farServer) Ask(upstream.Request, upstream.Sink) (upstream.Call, error) {
+	return nil, &upstream.Elsewhere{Replica: "other"}
+}
+
+func (farServer) Close() {}
+
+// lostPeers break off in the middle of a stream.
+type lostPeers struct{}
+
+func (lostPeers) Peers(context.Context) ([]cluster.Peer, error) { return nil, nil }
+
+func (lostPeers) Forward(w http.ResponseWriter, _ *http.Request, _, _ string, _ io.Reader) error {
+	streamHeaders(w)
+	return &cluster.LostError{Begun: true, Events: true, Cause: io.ErrUnexpectedEOF}
+}
+
+func TestPerRequestReplicaIsLost(t *testing.T) {
+	inBubble(t, setup{upstream: farServer{}, config: func(c *Config) { c.Peers = lostPeers{} }}, func(t *testing.T, r *rig) {
+		got := r.ask("1", "tools/call", `,"name":"t"`, "Mcp-Name: t")
+		if !strings.Contains(got.body, `"id":1,"error":{"code":-32603,`) || !strings.Contains(got.body, "replica_lost") {
+			t.Errorf("%d %s", got.status, got.body)
 		}
 	})
 }
