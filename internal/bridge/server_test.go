@@ -122,6 +122,21 @@ func TestRefusedHandshakeBecomesADialog(t *testing.T) {
 	}
 }
 
+// A server that says it speaks both eras has refused this client's handshake, and not
+// that of the next.
+func TestRefusedHandshakeOfAServerOfBothEras(t *testing.T) {
+	inBubble(t, Auto, func(t *testing.T, r *rig) {
+		r.finding = Finding{PerRequest: true, Handshake: true}
+		good := r.handshake.reply
+		r.handshake.reply = refusal
+		_, reply, _ := r.open(t)
+		demandFrom(t, reply, "dialog")
+		r.handshake.reply = good
+		_, reply, _ = r.open(t)
+		demandFrom(t, reply, "handshake")
+	})
+}
+
 // Where the server does not speak the other era either, its refusal is the answer.
 func TestRefusalStands(t *testing.T) {
 	inBubble(t, Auto, func(t *testing.T, r *rig) {
