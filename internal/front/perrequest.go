@@ -125,6 +125,12 @@ func (x *exchange) fail(err error) {
 	x.f.answer(x.w, &e, e.perRequestReply(x.id))
 }
 
+// failEarly answers with err a request whose message has not been read, in the way
+// of the era that its headers claim.
+func (f *Front) failEarly(w http.ResponseWriter, r *http.Request, err error) {
+	(&exchange{f: f, w: w, perRequest: claimsPerRequest(r.Header)}).fail(err)
+}
+
 // perRequestReply is reply in the way of the per-request era, which has no null id.
 func (e *refusal) perRequestReply(id []byte) []byte {
 	reply := e.reply(id)

@@ -249,6 +249,31 @@ func TestPreflightAllowsParamHeaders(t *testing.T) {
 	})
 }
 
+// What is refused before the message is looked at is refused in the way of the era
+// that its headers claim.
+func TestPerRequestRefusedEarly(t *testing.T) {
+	inBubble(t, setup{direct: true, config: func(c *Config) { c.RequestRate = 1 }}, func(t *testing.T, r *rig) {
+		limited := false
+		for range 100 {
+			got := r.ask("1", "ping", "")
+			if got.status != 429 {
+				continue
+			}
+			limited = true
+			if _, ok := wire.Lookup([]byte(got.body), "id"); ok || lookup(got.body, "error", "code") != "-32603" || got.header.Get("Retry-After") == "" {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+			break
+		}
+		if !limited {
+			t.Error("no limit was reached")
+		}
+		if got := r.ask("1", "ping", "", "Origin: http://evil.example"); got.status != 403 || strings.Contains(got.body, `"id"`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	})
+}
+
 // farServer says that another replica has what a request goes on with.
 type farServer struct{ upstream.Server }
 

@@ -17,7 +17,7 @@ func (f *Front) streamable(w http.ResponseWriter, r *http.Request, b *live.Backe
 	case r.Method == http.MethodPost:
 		f.post(w, r, b)
 	case claimsPerRequest(r.Header): // that revision has POST only
-		(&exchange{f: f, w: w, perRequest: true}).fail(methodNotAllowed("POST"))
+		f.failEarly(w, r, methodNotAllowed("POST"))
 	case r.Method == http.MethodGet:
 		f.get(w, r, b)
 	case r.Method == http.MethodDelete:
