@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -33,6 +34,7 @@ const (
 type eras struct {
 	handshake  answer // it answers initialize with a result
 	perRequest answer // server/discover lists 2026-07-28
+	listsBoth  bool   // and a revision of the handshake era as well
 }
 
 // Verdicts remembers the eras of servers by what would change them: command,
@@ -77,7 +79,8 @@ const DiscoverID = "signalbox-discover"
 
 // Finding is what a look at a server has brought.
 type Finding struct {
-	PerRequest bool
+	PerRequest bool // it lists 2026-07-28
+	Handshake  bool // it lists a revision of the handshake era
 	// Reason says what the server did, for the log.
 	Reason string
 }
@@ -107,15 +110,17 @@ func Judge(reply []byte) Finding {
 		return Finding{Reason: what + "no versions"}
 	}
 	var names []string
-	found := false
+	var f Finding
 	for v := range wire.Elements(msg.Raw, list.Start) {
 		name, _ := wire.Unquote(v.Of(msg.Raw))
-		found = found || mcp.Revision(name) == mcp.R20260728
+		f.PerRequest = f.PerRequest || mcp.Revision(name) == mcp.R20260728
+		f.Handshake = f.Handshake || mcp.Revision(name).Handshake()
 		if len(names) < 8 {
 			names = append(names, string(name[:min(len(name), 16)]))
 		}
 	}
-	return Finding{PerRequest: found, Reason: what + strings.Join(names, ", ")}
+	f.Reason = what + strings.Join(names, ", ")
+	return f
 }
 
 // JudgeHTTP is Judge for an answer by HTTP. ok is false where the status says
@@ -163,9 +168,12 @@ func (s *Server) lookFor(l *looking, key string) {
 	ctx, cancel := context.WithTimeout(s.ctx, probeWait)
 	defer cancel()
 	f, err := s.cfg.Probe(ctx)
+	if err == nil && s.ctx.Err() != nil { // what was cut off says nothing
+		err = upstream.ErrShutdown
+	}
 	if err == nil {
 		l.found = s.cfg.Verdicts.change(key, func(e *eras) {
-			e.perRequest = no
+			e.perRequest, e.listsBoth = no, f.PerRequest && f.Handshake
 			if f.PerRequest {
 				e.perRequest = yes
 			}

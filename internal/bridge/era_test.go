@@ -30,6 +30,9 @@ func TestJudge(t *testing.T) {
 		if got := Judge([]byte(tt.reply)); got.PerRequest != tt.perRequest || got.Reason == "" {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
+		if got := Judge([]byte(tt.reply)); got.Handshake != strings.Contains(tt.reply, `"2025-11-25"`) {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
 	}
 }
 

@@ -74,7 +74,11 @@ func cutWrapped(payload []byte) (address string, token []byte, ok bool) {
 // nothing, where the server gave none.
 func (p *passing) unwrap(req *upstream.Request) error {
 	m := &req.Msg
-	if !m.P.RequestState.Present() {
+	if !m.P.RequestState.Present() { // nor in other letters, which some servers read as well
+		var found [1]wire.Span
+		if _, err := wire.Pick(found[:], m.Raw, m.Params.Start, "requestState"); err != nil {
+			return state.ErrState
+		}
 		return nil
 	}
 	sealed, _ := wire.Unquote(m.Bytes(m.P.RequestState))
@@ -129,12 +133,21 @@ var errTask = upstream.Errorf(mcp.CodeInvalidParams, "task", "Unknown task: no s
 // nameTasks does it for the tasks that a subscription asks for.
 func (p *passing) nameTasks(req *upstream.Request) error {
 	raw := req.Msg.Raw
-	list, ok := wire.Lookup(raw, "params", "notifications", "taskIds")
-	if !ok || raw[list.Start] != '[' {
+	var asked, list [1]wire.Span
+	_, err := wire.Pick(asked[:], raw, req.Msg.Params.Start, "notifications")
+	if err == nil && asked[0].Present() {
+		_, err = wire.Pick(list[:], raw, asked[0].Start, "taskIds")
+	}
+	switch {
+	case err != nil:
+		return upstream.Errorf(mcp.CodeInvalidParams, "notifications", "params.notifications cannot be read: %v", err)
+	case !list[0].Present() || string(list[0].Of(raw)) == "null":
 		return nil
+	case raw[list[0].Start] != '[':
+		return upstream.Errorf(mcp.CodeInvalidParams, "notifications", "params.notifications: taskIds is no array")
 	}
 	var edits []wire.Edit
-	for token := range wire.Elements(raw, list.Start) {
+	for token := range wire.Elements(raw, list[0].Start) {
 		address, own, err := p.openTask(token.Of(raw))
 		if err != nil {
 			return err

@@ -66,6 +66,7 @@ func TestRequestStateIsWrapped(t *testing.T) {
 				"cut":             retry(token[:len(token)-3] + `"`),
 				"the server's":    retry(`"opaque"`),
 				"a number":        retry(`5`),
+				"other letters":   strings.Replace(retry(`"opaque"`), "requestState", "RequestState", 1),
 			} {
 				if _, err := r.ask(t, other); err != state.ErrState {
 					t.Errorf("%s: %v", name, err)
@@ -139,6 +140,19 @@ func TestTaskNames(t *testing.T) {
 		}
 		if got := r.own.got()[2]; !strings.Contains(got, `["task-1"]`) {
 			t.Errorf("the server got %s", got)
+		}
+		for _, notifications := range []string{
+			`"notifications":{"taskIds":[` + id + `],"taskIds":["task-2"]}`,
+			`"notifications":{"TaskIds":["task-2"]}`,
+			`"notifications":{"taskIds":[` + id + `]},"notifications":{"taskIds":["task-2"]}`,
+			`"notifications":{},"Notifications":{"taskIds":["task-2"]}`,
+			`"notifications":{"taskIds":"task-2"}`,
+			`"notifications":["task-2"]`,
+		} {
+			listen := `{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{` + notifications + `,` + meta + `}}`
+			if _, err := r.ask(t, listen); err == nil {
+				t.Errorf("%s: the server got %s", notifications, r.own.got())
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"time"
 
@@ -107,9 +108,12 @@ func (s *Server) learn(req *upstream.Request, scope string, own bool) {
 	cursor := []byte(nil)
 	var lists [][]byte
 	for range maxListPages {
-		list, ok := s.list(to, req, cursor, until)
-		if !ok {
-			s.cfg.Log.Warn("the list of tools could not be read, so Mcp-Param headers are not checked")
+		list, err := s.list(to, req, cursor, until)
+		if err != nil {
+			s.cfg.Log.Warn("the list of tools could not be read, so Mcp-Param headers are not checked", "err", err)
+			if !errors.Is(err, errNoList) {
+				return // the next call asks again
+			}
 			break
 		}
 		lists = append(lists, list)
@@ -122,8 +126,12 @@ func (s *Server) learn(req *upstream.Request, scope string, own bool) {
 	s.schemas.learned(scope, lists)
 }
 
-// list asks for one page of the tools; the result is that of tools/list.
-func (s *Server) list(to upstream.Asker, like *upstream.Request, cursor []byte, until time.Time) ([]byte, bool) {
+// errNoList: the server has no list, or is slow.
+var errNoList = errors.New("the server gave none")
+
+// list asks for one page of the tools; the result is that of tools/list. Any other
+// error than errNoList is none of the server's.
+func (s *Server) list(to upstream.Asker, like *upstream.Request, cursor []byte, until time.Time) ([]byte, error) {
 	m := &like.Msg
 	raw := []byte(`{"jsonrpc":"2.0","id":"signalbox-tools","method":"tools/list","params":{"_meta":{"` + mcp.MetaVersion + `":"` + string(mcp.R20260728) +
 		`","` + mcp.MetaClientCapabilities + `":`)
@@ -133,14 +141,14 @@ func (s *Server) list(to upstream.Asker, like *upstream.Request, cursor []byte, 
 	}
 	msg, err := wire.Parse(append(raw, "}}"...))
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	ask := upstream.NewRequest(msg)
 	ask.Principal, ask.Header = like.Principal, like.Header
 	one := newOne()
 	call, err := to.Ask(ask, one)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -153,16 +161,20 @@ func (s *Server) list(to upstream.Asker, like *upstream.Request, cursor []byte, 
 	}
 	<-one.done
 	result, ok := wire.Lookup(one.reply, "result")
-	if !ok {
-		return nil, false
+	switch {
+	case ok:
+		return result.Of(one.reply), nil
+	case one.err != nil && !errors.Is(one.err, upstream.ErrTimeout):
+		return nil, one.err
 	}
-	return result.Of(one.reply), true
+	return nil, errNoList
 }
 
 // one is the sink of a call of which only the answer matters.
 type one struct {
 	done  chan struct{}
 	reply []byte
+	err   error
 }
 
 func newOne() *one { return &one{done: make(chan struct{})} }
@@ -174,4 +186,7 @@ func (o *one) Deliver(f upstream.Frame) upstream.Verdict {
 	return upstream.Taken
 }
 
-func (o *one) End(error) { close(o.done) }
+func (o *one) End(reason error) {
+	o.err = reason
+	close(o.done)
+}

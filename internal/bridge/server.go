@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -123,6 +124,22 @@ func (d *doubted) End(reason error) {
 	d.Sink.End(reason)
 }
 
+// hidden is the sink of a request that is made of a session.
+type hidden struct {
+	upstream.Sink
+	s *Server
+}
+
+// End notices a server that may know no handshake: it refused one, or the whole
+// request by HTTP.
+func (h *hidden) End(reason error) {
+	var e *upstream.Error
+	if errors.As(reason, &e) && (e.Reason == "start_failed" || e.Status == 400 || e.Status == 404 || e.Status == 405) {
+		h.s.note(func(e *eras) { e.perRequest = unknown })
+	}
+	h.Sink.End(reason)
+}
+
 func isError(reply []byte) bool {
 	_, ok := wire.Lookup(reply, "error")
 	return ok
@@ -145,7 +162,7 @@ func (s *Server) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 		}
 	}
 	if !own {
-		return s.cfg.Parked.Ask(req, sink)
+		return s.cfg.Parked.Ask(req, &hidden{sink, s})
 	}
 	return s.pass(req, sink)
 }

@@ -1,6 +1,8 @@
 package bridge
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +125,21 @@ func TestRefusedHandshakeBecomesADialog(t *testing.T) {
 	}
 }
 
+// A server that says it speaks both eras has refused this client's handshake, and not
+// that of the next.
+func TestRefusedHandshakeOfAServerOfBothEras(t *testing.T) {
+	inBubble(t, Auto, func(t *testing.T, r *rig) {
+		r.finding = Finding{PerRequest: true, Handshake: true}
+		good := r.handshake.reply
+		r.handshake.reply = refusal
+		_, reply, _ := r.open(t)
+		demandFrom(t, reply, "dialog")
+		r.handshake.reply = good
+		_, reply, _ = r.open(t)
+		demandFrom(t, reply, "handshake")
+	})
+}
+
 // Where the server does not speak the other era either, its refusal is the answer.
 func TestRefusalStands(t *testing.T) {
 	inBubble(t, Auto, func(t *testing.T, r *rig) {
@@ -186,6 +203,45 @@ func TestVerdictIsLookedUpAnew(t *testing.T) {
 	})
 }
 
+// So is the verdict that a server is of the handshake era, which a slow start may
+// have brought, where the server refuses the handshake.
+func TestRefusedHandshakeOfTheBridge(t *testing.T) {
+	for name, err := range map[string]*upstream.Error{
+		"refused": upstream.Errorf(-32603, "start_failed", "the server refused initialize"),
+		"HTTP":    {Code: -32603, Reason: "http_status", Message: "HTTP 400", Status: 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Auto, func(t *testing.T, r *rig) {
+				r.parked.reply, r.parked.end = nil, err
+				_, _ = r.ask(t, listTools)
+				r.finding.PerRequest = true
+				b, err := r.ask(t, listTools)
+				if err != nil {
+					t.Fatal(err)
+				}
+				demandFrom(t, b, "own")
+			})
+		})
+	}
+}
+
+// A look that the end of the server cuts off says nothing of its era.
+func TestLookIsCutOff(t *testing.T) {
+	inBubble(t, Auto, func(t *testing.T, r *rig) {
+		r.cfg.Probe = func(ctx context.Context) (Finding, error) {
+			r.Close()
+			<-ctx.Done()
+			return Judge(nil), nil
+		}
+		if _, err := r.ask(t, listTools); !errors.Is(err, upstream.ErrShutdown) {
+			t.Errorf("got %v", err)
+		}
+		if known := r.cfg.Verdicts.get(r.key()); known != (eras{}) {
+			t.Errorf("the verdict is %v", known)
+		}
+	})
+}
+
 const annotated = `{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}`
 
 // Headers of arguments are checked where the server cannot, by its list of tools,
@@ -234,6 +290,22 @@ func TestParamHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		demandFrom(t, b, "own")
+	})
+}
+
+// A list that the server was not asked for, which a client can bring about by what
+// it declares, or by calls that wait for its answers, says nothing of any tool.
+func TestListThatWasNotAskedFor(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},` + meta + `}}`
+	inBubble(t, Legacy, func(t *testing.T, r *rig) {
+		r.parked.reply, r.parked.end = nil, upstream.Errorf(-32603, "busy", "all sessions wait for answers")
+		_, _ = r.ask(t, call)
+		r.parked.reply = func(req upstream.Request) []byte {
+			return wire.AppendResult(nil, req.Msg.Bytes(req.Msg.ID), []byte(annotated))
+		}
+		if _, err := r.ask(t, call); err == nil || upstream.RPCError(err).Code != -32020 {
+			t.Errorf("a call without the header of its argument: %v", err)
+		}
 	})
 }
 

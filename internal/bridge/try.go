@@ -102,7 +102,9 @@ func (r *trialReply) reconsider(reason error) {
 		t.fall(reason)
 		return
 	}
-	t.s.note(func(e *eras) { e.handshake = no })
+	if !known.listsBoth { // else it may be this client that it refused
+		t.s.note(func(e *eras) { e.handshake = no })
+	}
 	conn, err := t.s.cfg.Dialog.Open(t.init, t.reply, t.events)
 	if err != nil {
 		t.reply.End(err)

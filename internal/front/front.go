@@ -129,7 +129,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := f.cfg.Guard.Check(w, r); err != nil {
-		f.fail(w, nil, err)
+		f.failEarly(w, r, err)
 		return
 	}
 	if rest, ok := strings.CutPrefix(path, auth.WellKnown); ok {
@@ -141,7 +141,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if _, refused := f.authenticate(r, endpointMCP, ""); refused != nil {
 			err = errNoPath // the names of the servers are for those who may use one
 		}
-		f.fail(w, nil, err)
+		f.failEarly(w, r, err)
 		return
 	}
 	if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
@@ -149,15 +149,16 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := checkHeaders(r.Header); err != nil {
-		f.fail(w, nil, err)
+		f.failEarly(w, r, err)
 		return
 	}
 	if r, err = f.authenticate(r, what, base); err != nil {
-		f.fail(w, nil, err)
+		f.failEarly(w, r, err)
 		return
 	}
 	if err := f.pace(r); err != nil {
-		f.decline(w, r, b.Name, nil, err)
+		f.note(r, b.Name, err)
+		f.failEarly(w, r, err)
 		return
 	}
 	f.serve(w, r, b, what, base)

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/cluster"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/sse"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -81,6 +82,8 @@ func (f *Front) askElsewhere(x *exchange, home string, body []byte) {
 	switch {
 	case errors.Is(err, cluster.ErrGone) || f.cfg.Peers == nil:
 		x.fail(state.ErrState)
+	case errors.As(err, &lost) && lost.Begun && lost.Events:
+		_ = f.writeParts(x.w, http.NewResponseController(x.w), sse.AppendEvent(nil, "", "message", upstream.PerRequestErrorReply(x.id, errHomeLost)))
 	case errors.As(err, &lost) && lost.Begun:
 		f.notForwarded(x.w, x.id, err)
 	case err != nil && !errors.Is(err, cluster.ErrClient):
@@ -120,6 +123,12 @@ func (x *exchange) fail(err error) {
 	}
 	e.code = upstream.PerRequestCode(e.code)
 	x.f.answer(x.w, &e, e.perRequestReply(x.id))
+}
+
+// failEarly answers with err a request whose message has not been read, in the way
+// of the era that its headers claim.
+func (f *Front) failEarly(w http.ResponseWriter, r *http.Request, err error) {
+	(&exchange{f: f, w: w, perRequest: claimsPerRequest(r.Header)}).fail(err)
 }
 
 // perRequestReply is reply in the way of the per-request era, which has no null id.

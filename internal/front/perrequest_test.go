@@ -1,12 +1,17 @@
 package front
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/signalbox-mcp/signalbox/internal/cluster"
 	"github.com/signalbox-mcp/signalbox/internal/live"
+	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -83,6 +88,15 @@ func TestPerRequestOtherMethods(t *testing.T) {
 		for _, method := range []string{"GET", "DELETE"} {
 			if got := r.do(method, "/mcp", "", modernVersion, "Mcp-Session-Id: x"); got.status != 405 || got.header.Get("Allow") != "POST" {
 				t.Errorf("%s: %d, Allow %q", method, got.status, got.header.Get("Allow"))
+			}
+		}
+		for what, got := range map[string]reply{
+			"GET":          r.do("GET", "/mcp", "", modernVersion),
+			"Accept":       r.do("POST", "/mcp", "{}", modernVersion, "Accept: text/html"),
+			"Content-Type": r.do("POST", "/mcp", "{}", modernVersion, "Content-Type: text/html"),
+		} {
+			if _, ok := wire.Lookup([]byte(got.body), "id"); ok || got.status < 405 {
+				t.Errorf("%s: %d %s", what, got.status, got.body)
 			}
 		}
 		for _, body := range []string{
@@ -231,6 +245,59 @@ func TestPreflightAllowsParamHeaders(t *testing.T) {
 		allowed := got.header.Get("Access-Control-Allow-Headers")
 		if !strings.HasSuffix(allowed, ", mcp-param-region") {
 			t.Errorf("allowed %q", allowed)
+		}
+	})
+}
+
+// What is refused before the message is looked at is refused in the way of the era
+// that its headers claim.
+func TestPerRequestRefusedEarly(t *testing.T) {
+	inBubble(t, setup{direct: true, config: func(c *Config) { c.RequestRate = 1 }}, func(t *testing.T, r *rig) {
+		limited := false
+		for range 100 {
+			got := r.ask("1", "ping", "")
+			if got.status != 429 {
+				continue
+			}
+			limited = true
+			if _, ok := wire.Lookup([]byte(got.body), "id"); ok || lookup(got.body, "error", "code") != "-32603" || got.header.Get("Retry-After") == "" {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+			break
+		}
+		if !limited {
+			t.Error("no limit was reached")
+		}
+		if got := r.ask("1", "ping", "", "Origin: http://evil.example"); got.status != 403 || strings.Contains(got.body, `"id"`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	})
+}
+
+// farServer says that another replica has what a request goes on with.
+type farServer struct{ upstream.Server }
+
+func (farServer) Ask(upstream.Request, upstream.Sink) (upstream.Call, error) {
+	return nil, &upstream.Elsewhere{Replica: "other"}
+}
+
+func (farServer) Close() {}
+
+// lostPeers break off in the middle of a stream.
+type lostPeers struct{}
+
+func (lostPeers) Peers(context.Context) ([]cluster.Peer, error) { return nil, nil }
+
+func (lostPeers) Forward(w http.ResponseWriter, _ *http.Request, _, _ string, _ io.Reader) error {
+	streamHeaders(w)
+	return &cluster.LostError{Begun: true, Events: true, Cause: io.ErrUnexpectedEOF}
+}
+
+func TestPerRequestReplicaIsLost(t *testing.T) {
+	inBubble(t, setup{upstream: farServer{}, config: func(c *Config) { c.Peers = lostPeers{} }}, func(t *testing.T, r *rig) {
+		got := r.ask("1", "tools/call", `,"name":"t"`, "Mcp-Name: t")
+		if !strings.Contains(got.body, `"id":1,"error":{"code":-32603,`) || !strings.Contains(got.body, "replica_lost") {
+			t.Errorf("%d %s", got.status, got.body)
 		}
 	})
 }

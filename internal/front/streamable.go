@@ -17,7 +17,7 @@ func (f *Front) streamable(w http.ResponseWriter, r *http.Request, b *live.Backe
 	case r.Method == http.MethodPost:
 		f.post(w, r, b)
 	case claimsPerRequest(r.Header): // that revision has POST only
-		f.fail(w, nil, methodNotAllowed("POST"))
+		f.failEarly(w, r, methodNotAllowed("POST"))
 	case r.Method == http.MethodGet:
 		f.get(w, r, b)
 	case r.Method == http.MethodDelete:
@@ -33,12 +33,13 @@ const echoLimit = 64 << 10
 
 func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	takes, ok := readAccept(r.Header)
+	x := &exchange{f: f, w: w, r: r, b: b, takes: takes, perRequest: claimsPerRequest(r.Header)}
 	if !ok {
-		f.fail(w, nil, refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow application/json or text/event-stream"))
+		x.fail(refuse(http.StatusNotAcceptable, mcp.CodeInvalidRequest, "accept", "Accept must allow application/json or text/event-stream"))
 		return
 	}
 	if err := checkContentType(r.Header); err != nil {
-		f.fail(w, nil, err)
+		x.fail(err)
 		return
 	}
 	var sess *live.Session
@@ -46,7 +47,6 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 	var missing error // set where the session header leads nowhere here
 	limit, home := f.maxMessage(b), ""
 	id := r.Header.Get(mcp.HeaderSession)
-	x := &exchange{f: f, w: w, r: r, b: b, takes: takes, perRequest: claimsPerRequest(r.Header)}
 	if id != "" && !x.perRequest {
 		sess, missing = f.find(r, b, session.Streamable, id)
 		if home = elsewhere(missing); missing != nil && home == "" {

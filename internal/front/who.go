@@ -38,7 +38,7 @@ func (f *Front) authenticate(r *http.Request, what endpoint, base string) (*http
 	}
 	p, err := f.cfg.Auth.Check(r, asked, nil, other)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	return withPrincipal(r, p), nil
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,5 +215,23 @@ func TestAskAtTheEnd(t *testing.T) {
 			reader.Close()
 		}
 		listen.Close()
+	})
+}
+
+// A request has no session to lose: that of a bridge is nobody's but Signalbox's,
+// and its loss an error as any other.
+func TestAskKnowsNoSession(t *testing.T) {
+	asking(t, nil, func(t *testing.T, r *rig, a *asker) {
+		for _, takes := range []Takes{TakesBoth, TakesJSON, TakesSSE} {
+			reader, err := r.m.Ask(r.b, "ann", takes, ask(t, "tools/call"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			(<-a.conn.calls).fail(fmt.Errorf("tools/call: %w", upstream.ErrLost))
+			if got := all(t, reader); !strings.Contains(got, `"code":-32603`) {
+				t.Errorf("got %s", got)
+			}
+			reader.Close()
+		}
 	})
 }

@@ -114,7 +114,7 @@ func (c *callSink) End(reason error) {
 		if reason == nil {
 			reason = upstream.ErrClosed
 		}
-		if errors.Is(reason, upstream.ErrLost) && c.method != mcp.Initialize {
+		if errors.Is(reason, upstream.ErrLost) && c.method != mcp.Initialize && !s.lone {
 			c.st.lost++
 		}
 		var e *upstream.Error

@@ -41,7 +41,7 @@ func (g *guard) refuse(req *upstream.Request) error {
 // ofTask tells whether a request of the handshake era is about a task, or wants one.
 // Those of the per-request era are sealed for whom they are given to.
 func ofTask(req *upstream.Request) bool {
-	if req.Msg.P.MetaVersion.Present() {
+	if perRequest(&req.Msg) {
 		return false
 	}
 	switch req.Method {
@@ -49,6 +49,13 @@ func ofTask(req *upstream.Request) bool {
 		return true
 	}
 	return req.Method == mcp.ToolsCall && req.Msg.P.Task.Present()
+}
+
+// perRequest tells whether a message is of the per-request era: by what it says, for
+// a session has no message that says so.
+func perRequest(m *wire.Message) bool {
+	version, _ := wire.Unquote(m.Bytes(m.P.MetaVersion))
+	return mcp.LooksModern(string(version))
 }
 
 var errNoTasks = upstream.Errorf(mcp.CodeMethodNotFound, "tasks_shared", "tasks are not offered: the server cannot tell its users apart")
@@ -171,7 +178,7 @@ func (g *guard) unknown(k kind, name []byte, m *wire.Message) error {
 	what, code := "Unknown "+string(k), mcp.CodeInvalidParams
 	if k == kindResource {
 		what = "Resource not found"
-		if !m.P.MetaVersion.Present() { // of the handshake era
+		if !perRequest(m) {
 			code = mcp.CodeResourceNotFound
 		}
 	}

@@ -142,6 +142,9 @@ func TestNoTasks(t *testing.T) {
 	for _, m := range []string{
 		message("tasks/list", `{}`), message("tasks/get", `{"taskId":"t"}`), message("tasks/result", `{"taskId":"t"}`), message("tasks/cancel", `{"taskId":"t"}`),
 		message("tools/call", `{"name":"a","task":{"ttl":1}}`),
+		// What a message of a session says of its version does not change its era.
+		message("tasks/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-11-25"}}`),
+		message("tasks/result", `{"taskId":"t","_meta":{"io.modelcontextprotocol/protocolVersion":5}}`),
 	} {
 		if _, refused := x.call(m); refused != errNoTasks {
 			t.Errorf("%s: %v", m, refused)
