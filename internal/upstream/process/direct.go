@@ -107,10 +107,10 @@ func (h *hub) waitLocked(waiting []*call) (failed []over) {
 // an answer to it being owed. Progress was routed before.
 func (h *hub) directNotification(method mcp.Method, msg *wire.Message) {
 	switch {
+	case method == mcp.NotifCancelled: // whether or not it also names the subscription
+		h.listenEnded(msg)
 	case msg.P.MetaSubscription.Present():
 		h.subscribed(method, msg)
-	case method == mcp.NotifCancelled:
-		h.listenEnded(msg)
 	case method == mcp.NotifMessage:
 		h.logged(msg)
 	default:

@@ -142,6 +142,24 @@ func TestDirectListenEndedByCancel(t *testing.T) {
 	})
 }
 
+// Such a cancel may name the listen as all that comes for it does. The client does
+// not see it: it holds the id that the process knows.
+func TestDirectListenEndedByNamedCancel(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, sink, h := w.ask(listenLine("4"))
+		synctest.Wait()
+		p := w.proc()
+		id := idOf(p.got()[0])
+		p.says(subscribedTo(acknowledged, id))
+		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id +
+			`,"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+		synctest.Wait()
+		end := string(upstream.ListenEnd([]byte("4")))
+		demand(t, sink, end)
+		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "reply "+end)
+	})
+}
+
 // No time limit ends a listen; a call that waits is ended by them.
 func TestDirectTimes(t *testing.T) {
 	direct(t, func(t *testing.T, w *world) {
