@@ -213,6 +213,71 @@ func TestDirectLogs(t *testing.T) {
 	})
 }
 
+// What a cancelled call still makes the process log is of nobody: the next one may
+// not ask for log messages before the process is done with it, or has been quiet.
+func TestDirectLateLogs(t *testing.T) {
+	line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"io.modelcontextprotocol/logLevel":"info"}}}`
+	message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"of the cancelled call"}}`
+	for name, tt := range map[string]struct {
+		then func(w *world, id string) // after the message that came late
+		may  bool                      // a call after that may ask
+	}{
+		"still at it": {func(w *world, _ string) { w.proc().says(message); time.Sleep(lateLogs / 2) }, false},
+		"logs on": {func(w *world, _ string) {
+			for range 4 {
+				w.proc().says(message)
+				time.Sleep(lateLogs / 2)
+			}
+		}, false},
+		"quiet":    {func(*world, string) { time.Sleep(lateLogs) }, true},
+		"answered": {func(w *world, id string) { w.proc().says(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`) }, true},
+		"dead":     {func(w *world, _ string) { w.proc().exits(child.ExitInfo{Code: 1}) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			direct(t, func(t *testing.T, w *world) {
+				w.ask(listenLine("9")) // of somebody else
+				call, _, _ := w.ask(line)
+				synctest.Wait()
+				id := idOf(w.proc().got()[1])
+				call.Cancel(upstream.ErrCancelled)
+				_, _, h := w.ask(line)
+				w.proc().says(message)
+				synctest.Wait()
+				demandHeard(t, h)
+				tt.then(w, id)
+				synctest.Wait()
+				time.Sleep(time.Second)
+				w.proc().got()
+				w.ask(line)
+				synctest.Wait()
+				if got := w.proc().got(); strings.Contains(got[len(got)-1], "logLevel") != tt.may {
+					t.Errorf("the process got %q", got)
+				}
+			})
+		})
+	}
+}
+
+// One that the process has not seen makes it log nothing.
+func TestDirectUnseenLogs(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"io.modelcontextprotocol/logLevel":"info"}}}`
+		w.ask(listenLine("9"))
+		synctest.Wait()
+		p := w.proc()
+		p.got()
+		p.stall()
+		call, _, _ := w.ask(line)
+		call.Cancel(upstream.ErrCancelled)
+		w.ask(line)
+		p.resume()
+		synctest.Wait()
+		if got := p.got(); len(got) != 1 || !strings.Contains(got[0], "logLevel") {
+			t.Errorf("the process got %q", got)
+		}
+	})
+}
+
 // A request of the server is forbidden in this era, and so is an answer to it.
 func TestDirectServerRequest(t *testing.T) {
 	direct(t, func(t *testing.T, w *world) {
