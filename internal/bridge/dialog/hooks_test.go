@@ -55,6 +55,43 @@ func TestPrincipalAndHeader(t *testing.T) {
 	}
 }
 
+// A client of the handshake era knows nothing of headers that repeat arguments:
+// what it sends under their names says something that the body may not.
+func TestParamHeadersOfTheClient(t *testing.T) {
+	x := newRig(t, nil)
+	defer x.finish()
+	header := http.Header{"X-A": {"1"}, "Mcp-Param-Region": {"theirs"}}
+	as := func(raw string) upstream.Request {
+		req := request(t, raw)
+		req.Header = header
+		return req
+	}
+	conn, err := x.srv.Open(as(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`), x.newSink("initialize"), x.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.conn = conn.(*connOf)
+	x.asker.last().result(discovery(`{"tools":{"listChanged":true}}`))
+	if err := conn.Send(as(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Start(as(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"}}}`), x.newSink("call 1")); err != nil {
+		t.Fatal(err)
+	}
+	x.asker.last().result(`{"resultType":"complete","content":[]}`)
+	if n := len(x.asker.asks); n != 3 {
+		t.Fatalf("%d requests reached the server, want 3", n)
+	}
+	for _, k := range x.asker.asks {
+		if k.req.Header["Mcp-Param-Region"] != nil || k.req.Header.Get("X-A") != "1" {
+			t.Errorf("request %d has the headers %v", k.n, k.req.Header)
+		}
+	}
+	if header.Get("Mcp-Param-Region") != "theirs" {
+		t.Error("the headers of the client's own request were changed")
+	}
+}
+
 // Headers follow the schema that is known; where the server says that they do
 // not fit, it is read anew, and the call made again, once.
 func TestHeadersAreMadeAnewOnce(t *testing.T) {
