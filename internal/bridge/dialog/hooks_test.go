@@ -171,3 +171,19 @@ func TestToolsAreEdited(t *testing.T) {
 	x.asker.last().result(`{"resultType":"complete","ttlMs":7}`)
 	x.want(`call 2 reply {"jsonrpc":"2.0","id":2,"result":{}}`)
 }
+
+// null is how some servers write that there is no outputSchema. Within another schema
+// it would be an invalid one.
+func TestNullIsNotWrapped(t *testing.T) {
+	x := newRig(t, nil)
+	defer x.finish()
+	x.begin("2025-11-25", `{}`, `{"tools":{}}`)
+	x.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	x.told()
+	x.asker.last().result(`{"resultType":"complete","tools":[{"name":"t","outputSchema":null}]}`)
+	x.want(`call 1 reply {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","outputSchema":null}]}}`)
+	x.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`)
+	x.told()
+	x.asker.last().result(`{"resultType":"complete","content":[],"structuredContent":{"a":1}}`)
+	x.want(`call 2 reply {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"a":1}}}`)
+}
