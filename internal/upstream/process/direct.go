@@ -51,7 +51,10 @@ func (s *Server) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 // nothing in them says which call they belong to, and none while the process may
 // still log for one that was given up.
 func (h *hub) mayLogLocked(k *call, req *upstream.Request) bool {
-	if !req.Msg.P.MetaLogLevel.Present() || h.logging != nil || h.lateLocked() {
+	switch {
+	case !req.Msg.P.MetaLogLevel.Present(), h.logging != nil, h.lateLocked():
+		return false
+	case k.method == mcp.SubscriptionsListen: // none come on its stream (2026-07-28, server/utilities/logging)
 		return false
 	}
 	h.logging, k.logs = k, true

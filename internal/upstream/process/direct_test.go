@@ -213,6 +213,26 @@ func TestDirectLogs(t *testing.T) {
 	})
 }
 
+// Log messages never come on the stream of a listen, which is open for days: it keeps
+// nobody from asking for them.
+func TestDirectListenTakesNoLogs(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		level := modernMeta + `,"io.modelcontextprotocol/logLevel":"info"`
+		message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
+		_, _, h := w.ask(strings.Replace(listenLine("4"), modernMeta, level, 1))
+		_, _, heardCall := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + level + `}}}`)
+		synctest.Wait()
+		p := w.proc()
+		if got := p.got(); strings.Contains(got[0], "logLevel") || !strings.Contains(got[1], "logLevel") {
+			t.Errorf("the process got %q", got)
+		}
+		p.says(message)
+		synctest.Wait()
+		demandHeard(t, h)
+		demandHeard(t, heardCall, "own "+message)
+	})
+}
+
 // What a cancelled call still makes the process log is of nobody: the next one may
 // not ask for log messages before the process is done with it, or has been quiet.
 func TestDirectLateLogs(t *testing.T) {
