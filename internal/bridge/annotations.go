@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"log/slog"
 	"maps"
 
@@ -48,28 +49,55 @@ func (a *Annotations) Params(req *upstream.Request) {
 	req.Header = all
 }
 
-// Refresh asks for the list of tools and calls done with what became of it.
+// Refresh asks for the list of tools, page by page, and calls done with what became
+// of it.
 func (a *Annotations) Refresh(list upstream.Request, done func(error)) {
 	a.cache.Forget("")
-	sink := &listSink{a: a, done: done}
+	first := bytes.Clone(list.Msg.Raw)
+	a.read(list, &listSink{a: a, list: list, first: first, page: 1, done: done})
+}
+
+func (a *Annotations) read(list upstream.Request, sink *listSink) {
 	if _, err := a.asker.Ask(list, sink); err != nil {
-		done(err)
+		sink.done(err)
 	}
 }
 
+// listSink is that of one page.
 type listSink struct {
-	a    *Annotations
-	done func(error)
+	a     *Annotations
+	list  upstream.Request // as for the first page, but for Msg
+	first []byte           // the message for the first page
+	page  int              // from 1
+	next  []byte           // raw cursor of the page after this; nil: none
+	done  func(error)
 }
 
 func (l *listSink) Deliver(f upstream.Frame) upstream.Verdict {
 	if f.Relation == upstream.Reply {
 		l.a.cache.Learn("", f.Data)
+		if next, ok := wire.Lookup(f.Data, "result", "nextCursor"); ok && f.Data[next.Start] == '"' {
+			l.next = bytes.Clone(next.Of(f.Data))
+		}
 	}
 	return upstream.Taken
 }
 
-func (l *listSink) End(reason error) { l.done(reason) }
+func (l *listSink) End(reason error) {
+	if reason != nil || l.next == nil || l.page == maxListPages {
+		l.done(reason)
+		return
+	}
+	params, _ := wire.Lookup(l.first, "params")
+	msg, err := wire.Parse(wire.Splice(nil, l.first, wire.Insert(l.first, params.Start, `"cursor":`+string(l.next))))
+	if err != nil {
+		l.done(err)
+		return
+	}
+	list := l.list
+	list.Msg = msg
+	l.a.read(list, &listSink{a: l.a, list: l.list, first: l.first, page: l.page + 1, done: l.done})
+}
 
 // Tools learns from an answer to tools/list, and takes the tools out of it that a
 // client must not offer.

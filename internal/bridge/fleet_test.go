@@ -89,3 +89,43 @@ func TestAnnotations(t *testing.T) {
 		}
 	})
 }
+
+// A tool may stand on any page of the list. A list without an end is left.
+func TestAnnotationsOfPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Modern)
+		pages := 0
+		endless := false
+		r.own.reply = func(req upstream.Request) []byte {
+			pages++
+			cursor := string(req.Msg.Bytes(req.Msg.P.Cursor))
+			clear(req.Msg.Raw) // it is the receiver's
+			switch {
+			case cursor == "" || endless:
+				return []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"s"}],"nextCursor":"a\"b"}}`)
+			case cursor == `"a\"b"`:
+				return []byte(`{"jsonrpc":"2.0","id":1,"result":` + annotated + `}`)
+			}
+			return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such page"}}`)
+		}
+		a := NewAnnotations(&r.own, r.cfg.Log)
+		refresh := func() {
+			done := make(chan error, 1)
+			a.Refresh(request(t, listTools), func(err error) { done <- err })
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		refresh()
+		req := request(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},`+meta+`}}`)
+		a.Params(&req)
+		if got := req.Header.Get("Mcp-Param-Region"); got != "eu" || pages != 2 {
+			t.Errorf("headers %v after %d pages", req.Header, pages)
+		}
+		pages, endless = 0, true
+		refresh()
+		if pages != maxListPages {
+			t.Errorf("%d pages were read", pages)
+		}
+	})
+}

@@ -53,13 +53,14 @@ func (e *evidence) noise(v *veil, line []byte, why error) {
 		text = bytes.ReplaceAll(text, []byte{0}, nil)
 	case contentLength.Match(text):
 		e.lsp = true
-	case e.broken == "" && why != nil && (text[0] == '{' || text[0] == '[') && messageMark.Match(text):
+	case e.broken == "" && why != nil && len(text) > 0 && (text[0] == '{' || text[0] == '[') && messageMark.Match(text):
 		e.broken, e.why = v.text(string(text), maxQuote), faultOf(why)
 		e.twoOnLine, e.pyDict = twoValues(text), pyDict.Match(text)
 	}
 	switch strings.TrimRight(string(text), ",") {
 	case "{", "}", "[", "]":
 		e.braces++
+	case "":
 	default:
 		e.spread = e.spread || text[0] == '"' && messageMark.Match(text)
 	}

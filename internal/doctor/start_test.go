@@ -110,19 +110,20 @@ func TestVeil(t *testing.T) {
 		Program: child.Spec{Args: []string{"x", "--token", "argsecret", "--db-password=dbsecret", "plainarg"}},
 	}
 	for in, want := range map[string]string{
-		`value pa"ss&word here`:                    "value *** here",
-		`json pa\"ss\u0026word`:                    "json ***",
-		"query pa%22ss%26word":                     "query ***",
-		"MIIabcdef":                                "***",
-		"abc plainarg mcp.example.com":             "abc plainarg mcp.example.com",
-		"got tok.en-1":                             "got ***",
-		"argsecret dbsecret":                       "*** ***",
-		"Authorization: Bearer unknown12345":       "Authorization: Bearer ***",
-		"postgres://u:p@db/x?sslmode=1":            "postgres://***@db/x?sslmode=***",
-		"key sk-abcdefgh12 ghp_abcdefgh12":         "key *** ***",
-		"API_KEY=abc12345":                         "API_KEY=***",
-		"API_KEY: required by the server":          "API_KEY: required by the server",
-		"red \x1b[31mtext\x1b[0m and \x07bell\tok": "red text and ?bell ok",
+		`value pa"ss&word here`:                         "value *** here",
+		`json pa\"ss\u0026word`:                         "json ***",
+		"query pa%22ss%26word":                          "query ***",
+		"MIIabcdef":                                     "***",
+		"abc plainarg mcp.example.com":                  "abc plainarg mcp.example.com",
+		"got tok.en-1":                                  "got ***",
+		"argsecret dbsecret":                            "*** ***",
+		"Authorization: Bearer unknown12345":            "Authorization: Bearer ***",
+		"postgres://u:p@db/x?sslmode=1":                 "postgres://***@db/x?sslmode=***",
+		"key sk-abcdefgh12 ghp_abcdefgh12":              "key *** ***",
+		"API_KEY=abc12345":                              "API_KEY=***",
+		"API_KEY: required by the server":               "API_KEY: required by the server",
+		"red \x1b[31mtext\x1b[0m and \x07bell\tok":      "red text and ?bell ok",
+		"a\x00r\x00g\x00s\x00e\x00c\x00r\x00e\x00t\x00": "***", // UTF-16
 	} {
 		if got := newVeil(s).text(in, 100); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -130,5 +131,16 @@ func TestVeil(t *testing.T) {
 	}
 	if got := newVeil(s).text(strings.Repeat("x", 300), 10); got != "xxxxxxxxxx..." {
 		t.Error(got)
+	}
+}
+
+// TestNoise: a line of nothing is noise like any other.
+func TestNoise(t *testing.T) {
+	for name, line := range map[string][]byte{"zeros": make([]byte, 16), "blanks": []byte(strings.Repeat(" ", 16))} {
+		var seen evidence
+		seen.noise(newVeil(Server{}), line, nil)
+		if seen.lines != 1 || len(seen.first) != 1 || seen.first[0] != "" {
+			t.Errorf("%s: %+v", name, seen)
+		}
 	}
 }

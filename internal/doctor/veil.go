@@ -112,6 +112,7 @@ func (v *veil) mask(s string) string {
 // limit characters.
 func (v *veil) text(s string, limit int) string {
 	s = strings.ToValidUTF8(s[:min(len(s), longestText)], "\uFFFD")
+	s = strings.ReplaceAll(s, "\x00", "") // of UTF-16, in which a secret would not be found
 	s = v.mask(escapes.ReplaceAllString(s, ""))
 	runes := make([]rune, 0, min(len(s), limit+1))
 	for _, c := range s {

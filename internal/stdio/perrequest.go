@@ -28,6 +28,10 @@ func isPerRequest(req *upstream.Request) bool { return req.Msg.P.MetaVersion.Pre
 // perRequest sends a request that stands for itself. A client of this era sends
 // neither notifications, but for cancels, nor responses.
 func (c *client) perRequest(req upstream.Request) {
+	if req.Method == mcp.NotifCancelled && req.Msg.Kind == wire.Notification {
+		c.cancelAsk(&req.Msg)
+		return
+	}
 	if req.Msg.Kind != wire.Request {
 		c.o.Log.Warn("message of the per-request era that is no request; dropped", "method", req.Method.String())
 		return
@@ -89,7 +93,7 @@ func (a *ask) End(reason error) {
 func (c *client) cancelAsk(m *wire.Message) bool {
 	id := m.Bytes(m.P.RequestID)
 	c.mu.Lock()
-	i := slices.IndexFunc(c.asked, func(a *ask) bool { return bytes.Equal(a.id, id) })
+	i := slices.IndexFunc(c.asked, func(a *ask) bool { return sameID(a.id, id) })
 	var hit *ask
 	if i >= 0 {
 		hit = c.asked[i]
@@ -100,4 +104,12 @@ func (c *client) cancelAsk(m *wire.Message) bool {
 	}
 	hit.cancel(upstream.ErrCancelled)
 	return true
+}
+
+// sameID compares two raw ids by value and type: a string may be spelled in several
+// ways.
+func sameID(a, b []byte) bool {
+	x, ok1 := wire.Unquote(a)
+	y, ok2 := wire.Unquote(b)
+	return bytes.Equal(a, b) || ok1 && ok2 && bytes.Equal(x, y)
 }

@@ -95,6 +95,28 @@ func TestPerRequestCancel(t *testing.T) {
 	})
 }
 
+// A cancel may say of which era it is, as requests do, and spell the id otherwise.
+func TestPerRequestCancelWithMeta(t *testing.T) {
+	srv := &asker{fakeServer: fakeServer{init: version}}
+	serveOn(t, srv, &srv.fakeServer, func(r *run) {
+		r.write(modern(`"ab"`, "hang"))
+		synctest.Wait()
+		r.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0061b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+		synctest.Wait()
+		r.nothing()
+		srv.mu.Lock()
+		defer srv.mu.Unlock()
+		cancelled := true
+		srv.open[0].once.Do(func() {
+			cancelled = false
+			srv.open[0].sink.End(upstream.ErrCancelled)
+		})
+		if !cancelled {
+			t.Error("the server was not told of the cancel")
+		}
+	})
+}
+
 func TestNoAsker(t *testing.T) {
 	serve(t, &fakeServer{init: version}, func(r *run) {
 		r.write(modern("1", "server/discover"))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
@@ -37,7 +38,21 @@ type origin struct {
 	header    http.Header
 }
 
-func originOf(req *upstream.Request) origin { return origin{req.Principal, req.Header} }
+// originOf leaves out what a client may have sent under the names of headers that
+// repeat arguments: those are made from the body that goes to the server (2026-07-28,
+// streamable-http, "Client Behavior").
+func originOf(req *upstream.Request) origin {
+	isParam := func(name string, _ []string) bool { return strings.HasPrefix(name, mcp.HeaderParamPrefix) }
+	header := req.Header
+	for name := range header {
+		if isParam(name, nil) {
+			header = header.Clone()
+			maps.DeleteFunc(header, isParam)
+			break
+		}
+	}
+	return origin{req.Principal, header}
+}
 
 func newConn(s *Server, init *upstream.Request, events upstream.Sink) *conn {
 	return &conn{

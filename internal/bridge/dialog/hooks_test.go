@@ -55,6 +55,43 @@ func TestPrincipalAndHeader(t *testing.T) {
 	}
 }
 
+// A client of the handshake era knows nothing of headers that repeat arguments:
+// what it sends under their names says something that the body may not.
+func TestParamHeadersOfTheClient(t *testing.T) {
+	x := newRig(t, nil)
+	defer x.finish()
+	header := http.Header{"X-A": {"1"}, "Mcp-Param-Region": {"theirs"}}
+	as := func(raw string) upstream.Request {
+		req := request(t, raw)
+		req.Header = header
+		return req
+	}
+	conn, err := x.srv.Open(as(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`), x.newSink("initialize"), x.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.conn = conn.(*connOf)
+	x.asker.last().result(discovery(`{"tools":{"listChanged":true}}`))
+	if err := conn.Send(as(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Start(as(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"}}}`), x.newSink("call 1")); err != nil {
+		t.Fatal(err)
+	}
+	x.asker.last().result(`{"resultType":"complete","content":[]}`)
+	if n := len(x.asker.asks); n != 3 {
+		t.Fatalf("%d requests reached the server, want 3", n)
+	}
+	for _, k := range x.asker.asks {
+		if k.req.Header["Mcp-Param-Region"] != nil || k.req.Header.Get("X-A") != "1" {
+			t.Errorf("request %d has the headers %v", k.n, k.req.Header)
+		}
+	}
+	if header.Get("Mcp-Param-Region") != "theirs" {
+		t.Error("the headers of the client's own request were changed")
+	}
+}
+
 // Headers follow the schema that is known; where the server says that they do
 // not fit, it is read anew, and the call made again, once.
 func TestHeadersAreMadeAnewOnce(t *testing.T) {
@@ -133,4 +170,20 @@ func TestToolsAreEdited(t *testing.T) {
 	x.told()
 	x.asker.last().result(`{"resultType":"complete","ttlMs":7}`)
 	x.want(`call 2 reply {"jsonrpc":"2.0","id":2,"result":{}}`)
+}
+
+// null is how some servers write that there is no outputSchema. Within another schema
+// it would be an invalid one.
+func TestNullIsNotWrapped(t *testing.T) {
+	x := newRig(t, nil)
+	defer x.finish()
+	x.begin("2025-11-25", `{}`, `{"tools":{}}`)
+	x.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	x.told()
+	x.asker.last().result(`{"resultType":"complete","tools":[{"name":"t","outputSchema":null}]}`)
+	x.want(`call 1 reply {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","outputSchema":null}]}}`)
+	x.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`)
+	x.told()
+	x.asker.last().result(`{"resultType":"complete","content":[],"structuredContent":{"a":1}}`)
+	x.want(`call 2 reply {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"a":1}}}`)
 }

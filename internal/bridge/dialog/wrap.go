@@ -42,7 +42,7 @@ func (k *call) wrapTools(raw []byte, list wire.Span) verdict {
 			continue
 		}
 		name, _ := member(raw, tool, "name")
-		wrap := !isObjectSchema(raw, schema)
+		wrap := !isObjectSchema(raw, schema) && raw[schema.Start] != 'n' // null: there is none
 		k.c.noteWrapped(name.Of(raw), wrap)
 		if wrap {
 			v.edits = append(v.edits, wire.Edit{Span: schema, New: wrapSchema(raw, schema)})

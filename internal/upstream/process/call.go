@@ -38,6 +38,7 @@ type call struct {
 	sub     *subscription // that it waits for, on a shared process
 	brief   bool          // and its session has unsubscribed meanwhile
 	acked   bool          // a subscriptions/listen whose client has heard that it stands
+	logs    bool          // of the per-request era: the process was asked for its log messages
 }
 
 // newCall reads what the table needs of a client's request. Id and token are

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"time"
+
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
@@ -25,6 +27,9 @@ func (k *call) Cancel(reason error) {
 func (h *hub) retractLocked(k *call, reason error) {
 	if k.method == mcp.Initialize || h.unseenLocked(k) {
 		return // initialize must not be cancelled (MCP 2025-11-25, cancellation)
+	}
+	if k.logs {
+		h.late, h.lateUntil = k.n, time.Now().Add(lateLogs)
 	}
 	line := []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`)
 	line = appendWireID(line, k.conn.part, k.n, k.id)

@@ -34,6 +34,9 @@ func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 	k := h.findLocked(echo)
 	if k == nil {
 		reason := h.whyNoneLocked(echo)
+		if h.direct {
+			h.lateAnswerLocked(echo)
+		}
 		h.mu.Unlock()
 		h.srv.drops.add(reason, "response")
 		return

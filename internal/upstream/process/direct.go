@@ -48,13 +48,32 @@ func (s *Server) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, e
 }
 
 // mayLogLocked tells whether a call may ask for log messages: one at a time, for
-// nothing in them says which call they belong to.
+// nothing in them says which call they belong to, and none while the process may
+// still log for one that was given up.
 func (h *hub) mayLogLocked(k *call, req *upstream.Request) bool {
-	if !req.Msg.P.MetaLogLevel.Present() || h.logging != nil {
+	switch {
+	case !req.Msg.P.MetaLogLevel.Present(), h.logging != nil, h.lateLocked():
+		return false
+	case k.method == mcp.SubscriptionsListen: // none come on its stream (2026-07-28, server/utilities/logging)
 		return false
 	}
-	h.logging = k
+	h.logging, k.logs = k, true
 	return true
+}
+
+// lateLogs is for how long a process must have been quiet before it is believed to
+// log no more for a call that was given up and that it has not answered.
+const lateLogs = time.Minute
+
+// lateLocked: what the process logs now may be of a call that was given up.
+func (h *hub) lateLocked() bool { return h.late != 0 && time.Now().Before(h.lateUntil) }
+
+// lateAnswerLocked: the process is done with the call that it answers, though nobody
+// waits for that.
+func (h *hub) lateAnswerLocked(echo []byte) {
+	if id, ok := parseWireID(echo); ok && id.n == h.late && string(id.conn) == h.own.part {
+		h.late = 0
+	}
 }
 
 // withoutLogLevel is the request without its wish for log messages.
@@ -107,10 +126,10 @@ func (h *hub) waitLocked(waiting []*call) (failed []over) {
 // an answer to it being owed. Progress was routed before.
 func (h *hub) directNotification(method mcp.Method, msg *wire.Message) {
 	switch {
+	case method == mcp.NotifCancelled: // whether or not it also names the subscription
+		h.listenEnded(msg)
 	case msg.P.MetaSubscription.Present():
 		h.subscribed(method, msg)
-	case method == mcp.NotifCancelled:
-		h.listenEnded(msg)
 	case method == mcp.NotifMessage:
 		h.logged(msg)
 	default:
@@ -174,6 +193,9 @@ func (h *hub) listenEnded(msg *wire.Message) {
 func (h *hub) logged(msg *wire.Message) {
 	h.mu.Lock()
 	k := h.logging
+	if h.lateLocked() {
+		h.lateUntil = time.Now().Add(lateLogs)
+	}
 	h.mu.Unlock()
 	frame := upstream.Frame{Data: msg.Raw, Method: mcp.NotifMessage, Relation: upstream.Own}
 	if k == nil || k.sink.Deliver(frame) != upstream.Taken {

@@ -142,6 +142,24 @@ func TestDirectListenEndedByCancel(t *testing.T) {
 	})
 }
 
+// Such a cancel may name the listen as all that comes for it does. The client does
+// not see it: it holds the id that the process knows.
+func TestDirectListenEndedByNamedCancel(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		_, sink, h := w.ask(listenLine("4"))
+		synctest.Wait()
+		p := w.proc()
+		id := idOf(p.got()[0])
+		p.says(subscribedTo(acknowledged, id))
+		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id +
+			`,"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+		synctest.Wait()
+		end := string(upstream.ListenEnd([]byte("4")))
+		demand(t, sink, end)
+		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "reply "+end)
+	})
+}
+
 // No time limit ends a listen; a call that waits is ended by them.
 func TestDirectTimes(t *testing.T) {
 	direct(t, func(t *testing.T, w *world) {
@@ -191,6 +209,91 @@ func TestDirectLogs(t *testing.T) {
 		demandHeard(t, heardTwo)
 		if n := w.dropped()[DropUnattributable]; n != 1 {
 			t.Errorf("%d messages dropped, want 1", n)
+		}
+	})
+}
+
+// Log messages never come on the stream of a listen, which is open for days: it keeps
+// nobody from asking for them.
+func TestDirectListenTakesNoLogs(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		level := modernMeta + `,"io.modelcontextprotocol/logLevel":"info"`
+		message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`
+		_, _, h := w.ask(strings.Replace(listenLine("4"), modernMeta, level, 1))
+		_, _, heardCall := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + level + `}}}`)
+		synctest.Wait()
+		p := w.proc()
+		if got := p.got(); strings.Contains(got[0], "logLevel") || !strings.Contains(got[1], "logLevel") {
+			t.Errorf("the process got %q", got)
+		}
+		p.says(message)
+		synctest.Wait()
+		demandHeard(t, h)
+		demandHeard(t, heardCall, "own "+message)
+	})
+}
+
+// What a cancelled call still makes the process log is of nobody: the next one may
+// not ask for log messages before the process is done with it, or has been quiet.
+func TestDirectLateLogs(t *testing.T) {
+	line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"io.modelcontextprotocol/logLevel":"info"}}}`
+	message := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"of the cancelled call"}}`
+	for name, tt := range map[string]struct {
+		then func(w *world, id string) // after the message that came late
+		may  bool                      // a call after that may ask
+	}{
+		"still at it": {func(w *world, _ string) { w.proc().says(message); time.Sleep(lateLogs / 2) }, false},
+		"logs on": {func(w *world, _ string) {
+			for range 4 {
+				w.proc().says(message)
+				time.Sleep(lateLogs / 2)
+			}
+		}, false},
+		"quiet":    {func(*world, string) { time.Sleep(lateLogs) }, true},
+		"answered": {func(w *world, id string) { w.proc().says(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`) }, true},
+		"dead":     {func(w *world, _ string) { w.proc().exits(child.ExitInfo{Code: 1}) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			direct(t, func(t *testing.T, w *world) {
+				w.ask(listenLine("9")) // of somebody else
+				call, _, _ := w.ask(line)
+				synctest.Wait()
+				id := idOf(w.proc().got()[1])
+				call.Cancel(upstream.ErrCancelled)
+				_, _, h := w.ask(line)
+				w.proc().says(message)
+				synctest.Wait()
+				demandHeard(t, h)
+				tt.then(w, id)
+				synctest.Wait()
+				time.Sleep(time.Second)
+				w.proc().got()
+				w.ask(line)
+				synctest.Wait()
+				if got := w.proc().got(); strings.Contains(got[len(got)-1], "logLevel") != tt.may {
+					t.Errorf("the process got %q", got)
+				}
+			})
+		})
+	}
+}
+
+// One that the process has not seen makes it log nothing.
+func TestDirectUnseenLogs(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `,"io.modelcontextprotocol/logLevel":"info"}}}`
+		w.ask(listenLine("9"))
+		synctest.Wait()
+		p := w.proc()
+		p.got()
+		p.stall()
+		call, _, _ := w.ask(line)
+		call.Cancel(upstream.ErrCancelled)
+		w.ask(line)
+		p.resume()
+		synctest.Wait()
+		if got := p.got(); len(got) != 1 || !strings.Contains(got[0], "logLevel") {
+			t.Errorf("the process got %q", got)
 		}
 	})
 }

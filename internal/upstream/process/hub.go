@@ -37,6 +37,8 @@ type hub struct {
 	initResult []byte                   // what the process answered to initialize, for the next client
 	subs       map[string]*subscription // by URI
 	logging    *call                    // of the per-request era: the call whose log messages come
+	late       uint64                   // number of one that was given up, whose log messages may still come; 0: none
+	lateUntil  time.Time                // until when they may
 	quick      int                      // lives in a row that were short, or never began
 	startedAt  time.Time                // when it answered initialize; zero while it has not
 }

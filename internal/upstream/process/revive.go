@@ -10,7 +10,7 @@ const quickLife = 10 * time.Second
 // deathLocked cleans up after a life of the shared process, or the attempt of
 // one: it returns the calls that were open, and arranges the next start.
 func (h *hub) deathLocked(reason error) []over {
-	h.link = nil
+	h.link, h.late = nil, 0
 	for _, s := range h.subs {
 		s.ask, s.on = nil, false
 		h.nextLocked(s)

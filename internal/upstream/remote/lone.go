@@ -158,6 +158,21 @@ func (k *call) own(f upstream.Frame, msg *wire.Message) {
 	k.sink.Deliver(f)
 }
 
+// cancelsListen: the server ends a subscription by a cancel, which some do instead of
+// answering it (2026-07-28, basic/patterns/cancellation).
+func (k *call) cancelsListen(msg *wire.Message) bool {
+	return k.c.lone && k.method == mcp.SubscriptionsListen && msg.Kind == wire.Notification &&
+		mcp.MethodOf(msg.MethodName()) == mcp.NotifCancelled && sameID(k.id, msg.Bytes(msg.P.RequestID))
+}
+
+// endListen ends a subscription that the server cancelled as one that it answered.
+func (k *call) endListen() {
+	if k.take() {
+		k.sink.Deliver(upstream.Frame{Data: upstream.ListenEnd(k.id), Method: k.method, Relation: upstream.Reply})
+		k.sink.End(nil)
+	}
+}
+
 // underOwnID is an error response that names no request under the id of the call:
 // there is nothing else on its connection that it could mean.
 func (k *call) underOwnID(msg *wire.Message) *wire.Message {

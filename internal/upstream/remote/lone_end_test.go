@@ -2,6 +2,7 @@ package remote
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,40 @@ func TestAskListen(t *testing.T) {
 					t.Errorf("got %s, want %s", f.Data, want)
 				}
 			}
+		})
+	}
+}
+
+// TestAskListenCancelled: some servers end a subscription by a cancel and not by a
+// response; its client gets that. A cancel of anything else ends nothing.
+func TestAskListenCancelled(t *testing.T) {
+	cancel := func(id string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `,"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}`
+	}
+	for name, last := range map[string]func(r *http.Request){
+		"and closes": func(*http.Request) {},
+		"and stays":  func(r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone(t, func(t *testing.T, w *world, s *site, srv *Server) {
+				s.handle("subscriptions/listen", func(w http.ResponseWriter, r *http.Request) {
+					stream(w)(data(acked) + data(cancel(`"other"`)) + data(listChange) + data(cancel(`"\u006c"`)))
+					last(r)
+				})
+				sink, _ := lone(t, srv, askListen)
+				must(t, sink.end())
+				for _, want := range []string{acked, cancel(`"other"`), listChange, string(upstream.ListenEnd([]byte(`"l"`)))} {
+					if got := sink.frame(); got != want {
+						t.Errorf("got %s, want %s", got, want)
+					}
+				}
+				s.handle("tools/call", func(w http.ResponseWriter, r *http.Request) {
+					stream(w)(data(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`) + data(result("2", "{}")))
+				})
+				if got := asked(t, srv, askTool); !strings.Contains(got, "cancelled") {
+					t.Errorf("a call got %s", got)
+				}
+			})
 		})
 	}
 }

@@ -117,6 +117,10 @@ func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err e
 		switch {
 		case err != nil:
 			log.Warn("event from the server that is no JSON-RPC message; skipped", "bytes", len(e.Data))
+		case k.cancelsListen(&msg):
+			k.delivered()
+			k.endListen()
+			return true, nil
 		case msg.Kind != wire.Response:
 			k.pass(t, &msg)
 			k.delivered()
