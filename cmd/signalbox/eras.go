@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -25,12 +26,13 @@ import (
 
 // eras is what the servers of one process share for clients of both eras.
 type eras struct {
-	verdicts bridge.Verdicts
-	ring     *seals.Ring
-	replica  string // "": there are no others
-	alone    bool   // clients cannot be told apart, and are not all one person
-	parked   *park.Metrics
-	dialogs  *dialog.Metrics
+	verdicts    bridge.Verdicts
+	ring        *seals.Ring
+	replica     string // "": there are no others
+	maxSessions int    // at a server, that clients of the per-request era make needed; 0: a default
+	alone       bool   // clients cannot be told apart, and are not all one person
+	parked      *park.Metrics
+	dialogs     *dialog.Metrics
 }
 
 // newEras makes them. old is a key that was in use before; nil: none.
@@ -135,7 +137,7 @@ func (e *eras) both(s spec, l legs, log *slog.Logger) bridge.Both {
 	parked := park.New(park.Config{
 		Name: s.Name, Server: l.handshake, Shared: s.Isolation == "shared",
 		Alone: func(upstream.Request) bool { return e.alone }, Scope: func(req upstream.Request) string { return scope(s, req) },
-		Ring: e.ring, Replica: e.replica, Idle: hiddenIdle(s.idle), Question: s.limits.QuestionTimeout, Version: versionText(), Log: log, Metrics: e.parked,
+		Ring: e.ring, Replica: e.replica, MaxSessions: cmp.Or(s.maxSessions, e.maxSessions), Idle: hiddenIdle(s.idle), Question: s.limits.QuestionTimeout, Version: versionText(), Log: log, Metrics: e.parked,
 	})
 	talk := dialog.Config{
 		Name: s.Name, Asker: l.perRequest, Question: s.limits.QuestionTimeout, CallLimit: s.limits.CallLimit,

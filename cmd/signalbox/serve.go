@@ -125,6 +125,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	if a.eras, err = newEras(keys.state, keys.old); err != nil {
 		return nil, err
 	}
+	a.eras.maxSessions = c.MaxSessions
 	a.eras.alone = c.Insecure && !c.authorized()
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	tell(recorder, a, requests)

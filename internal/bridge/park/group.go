@@ -50,8 +50,11 @@ func (g *group) loner() bool { return g.key == "" }
 
 // most is how many sessions the group may have.
 func (g *group) most() int {
-	if g.loner() {
+	switch s := g.srv; {
+	case g.loner():
 		return 1
+	case s.opened >= s.cfg.MaxSessions:
+		return max(1, len(g.sessions))
 	}
 	return g.srv.cfg.MaxSessionsPerPrincipal
 }
@@ -145,12 +148,13 @@ func (g *group) openLocked(c *client, exclusive bool, l *later) *session {
 	p.sessions++
 	ses := newSession(g, p, c, exclusive)
 	g.sessions = append(g.sessions, ses)
+	g.srv.opened++
 	g.srv.count.sessions.Inc()
 	l.do(func() { go ses.open(c) })
 	return ses
 }
 
-var errRoom = upstream.Errorf(mcp.CodeInternal, "session_ended", "the session made room for another one of its principal")
+var errRoom = upstream.Errorf(mcp.CodeInternal, "session_ended", "the session made room for another one")
 
 // idlestLocked is a session that no call uses, best one that no listen uses either.
 func (g *group) idlestLocked() *session {

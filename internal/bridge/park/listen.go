@@ -69,7 +69,9 @@ func (s *Server) listen(c *client, req upstream.Request, sink upstream.Sink) (up
 			err = errShutdown
 			return
 		}
-		n.group = s.groupLocked(c)
+		if n.group, err = s.groupLocked(c, l); err != nil {
+			return
+		}
 		n.group.listens[n] = struct{}{}
 		n.findLocked(l)
 	})

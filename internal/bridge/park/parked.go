@@ -95,7 +95,7 @@ func (k *call) pinLocked() bool {
 	switch {
 	case k.pinned:
 		return true
-	case s.pinned >= s.cfg.MaxParked, who != "" && s.pinnedBy[who] >= s.cfg.MaxParkedPerPrincipal:
+	case s.pinned >= s.cfg.MaxParked, who != "" && !k.client.alone && s.pinnedBy[who] >= s.cfg.MaxParkedPerPrincipal:
 		return false
 	}
 	k.pinned = true

@@ -267,3 +267,23 @@ func TestInitializedComesFirst(t *testing.T) {
 		r.leg(ses)
 	})
 }
+
+// Sessions of all are bounded: an idle one makes room, and without any, who has none is
+// refused, while who has one goes on in it.
+func TestMaxSessions(t *testing.T) {
+	run(t, func(c *Config, _ *server) { c.MaxSessions = 2 }, func(r *rig) {
+		carl := sender{who: person("carl")}
+		r.ask(ann, "1", "tools/list", "")
+		b := r.ask(bob, "1", "tools/list", "")
+		all := r.conns(2)
+		equal(t, "a call", r.refused(carl, "1", "tools/list", ""), "-32603 busy")
+		equal(t, "a listen", r.refused(carl, "1", "subscriptions/listen", `"notifications":{}`), "-32603 busy")
+		r.ask(ann.can(`{"extensions":{}}`), "2", "tools/list", "") // equal capabilities: in the same session
+		r.conns(2)
+		r.leg(all[1]).result(`{"n":1}`)
+		b.last()
+		r.ask(carl, "2", "tools/list", "")
+		r.conns(3)
+		equal(t, "bob, whose idle session has made room", r.refused(bob, "2", "tools/list", ""), "-32603 busy")
+	})
+}

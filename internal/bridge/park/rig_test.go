@@ -64,8 +64,8 @@ func (r *rig) consistent() {
 	s := r.park
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.groups)+len(s.loners)+len(s.parked)+s.pinned+len(s.pinnedBy) > 0 {
-		r.t.Errorf("left: %d groups, %d loners, %d parked, %d pinned (%v)", len(s.groups), len(s.loners), len(s.parked), s.pinned, s.pinnedBy)
+	if len(s.groups)+len(s.loners)+len(s.parked)+s.pinned+len(s.pinnedBy)+s.opened > 0 {
+		r.t.Errorf("left: %d groups, %d loners, %d parked, %d pinned (%v), %d sessions", len(s.groups), len(s.loners), len(s.parked), s.pinned, s.pinnedBy, s.opened)
 	}
 	if p, n := r.metric("signalbox_parked_calls"), r.metric("signalbox_hidden_sessions"); p != 0 || n != 0 {
 		r.t.Errorf("gauges: %v parked, %v sessions", p, n)

@@ -35,6 +35,9 @@ type Config struct {
 	// MaxParked bounds the calls that the server has asked something, from the first
 	// question to their end; 0: 256. Of one principal: 0: 16.
 	MaxParked, MaxParkedPerPrincipal int
+	// MaxSessions bounds the sessions of all; 0: 1024. An idle one makes room; without
+	// any, who has none yet is refused.
+	MaxSessions int
 	// MaxSessionsPerPrincipal bounds the sessions of one principal and Scope; 0: 8.
 	MaxSessionsPerPrincipal int
 	Version                 string       // of Signalbox, for clientInfo where the client gave none
@@ -57,6 +60,7 @@ type Server struct {
 	groups   map[string]*group   // by groupKey, those that have something
 	loners   map[*group]struct{} // of one request each
 	parked   map[parkID]*call    // those that wait for their client
+	opened   int                 // sessions
 	pinned   int                 // calls that were asked something and are not over
 	pinnedBy map[string]int      // the same, by principal
 }
@@ -77,6 +81,7 @@ func New(cfg Config) *Server {
 	orTime(&cfg.Question, 10*time.Minute)
 	orInt(&cfg.MaxParked, 256)
 	orInt(&cfg.MaxParkedPerPrincipal, 16)
+	orInt(&cfg.MaxSessions, 1024)
 	orInt(&cfg.MaxSessionsPerPrincipal, 8)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -146,8 +151,9 @@ func (s *Server) begin(c *client, req upstream.Request, sink upstream.Sink) (ups
 			err = errShutdown
 			return
 		}
-		k.group = s.groupLocked(c)
-		err = k.group.enterLocked(k, l)
+		if k.group, err = s.groupLocked(c, l); err == nil {
+			err = k.group.enterLocked(k, l)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -155,19 +161,42 @@ func (s *Server) begin(c *client, req upstream.Request, sink upstream.Sink) (ups
 	return ex, nil
 }
 
-// groupLocked is the group that a request belongs to.
-func (s *Server) groupLocked(c *client) *group {
-	if c.alone {
-		g := newGroup(s, "")
-		s.loners[g] = struct{}{}
-		return g
-	}
+// groupLocked is the group that a request belongs to. One that has no session yet
+// needs room for it: what clients can tell apart by, they can make up.
+func (s *Server) groupLocked(c *client, l *later) (*group, error) {
 	g := s.groups[c.group]
-	if g == nil {
+	if c.alone {
+		g = nil
+	}
+	if (g == nil || len(g.sessions) == 0) && s.opened >= s.cfg.MaxSessions && !s.makeRoomLocked(l) {
+		return nil, errManySessions
+	}
+	switch {
+	case g != nil:
+	case c.alone:
+		g = newGroup(s, "")
+		s.loners[g] = struct{}{}
+	default:
 		g = newGroup(s, c.group)
 		s.groups[c.group] = g
 	}
-	return g
+	return g, nil
+}
+
+var errManySessions = upstream.Errorf(mcp.CodeInternal, "busy",
+	"too many sessions at the server are open for clients of revision 2026-07-28; try again later")
+
+// makeRoomLocked ends a session that nobody uses; false: there is none.
+func (s *Server) makeRoomLocked(l *later) bool {
+	for _, g := range s.groups {
+		for _, ses := range g.sessions {
+			if ses.phase == ready && len(ses.calls)+len(ses.listens)+len(ses.queue) == 0 {
+				ses.endLocked(errRoom, l)
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // groupKey joins what requests of one group have in common, unambiguously.

@@ -143,6 +143,7 @@ func (ses *session) leaveLocked(reason error, l *later) {
 	if ses.pool.sessions--; ses.pool.sessions == 0 {
 		delete(g.pools, ses.pool.can.text)
 	}
+	ses.srv.opened--
 	ses.srv.count.sessions.Dec()
 	ses.wakeLocked()
 	if conn := ses.conn; conn != nil {
