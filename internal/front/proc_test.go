@@ -146,6 +146,8 @@ func (p *proc) read(line string) {
 	case method == "initialize":
 		version, _ := wire.Unquote(msg.Bytes(msg.P.ProtocolVersion))
 		p.answer(msg, initResult(string(version)))
+	case method == "server/discover" && strings.Contains(line, `clientInfo":{"name":"signalbox"`):
+		p.answer(msg, "{}")
 	case method == "ping":
 		p.answer(msg, "{}")
 	case method == "echo":

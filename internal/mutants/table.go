@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{"S07", "refuse negative ids", "internal/wire/check.go",
 		"		if c == '.' || c|0x20 == 'e' {", "		if c == '.' || c == '-' || c|0x20 == 'e' {", []string{"./internal/wire"}},
 	{"S08", "keep the entry of an answered call", processDir + "demux.go",
-		"	h.takeLocked(k)\n	if h.direct {\n		l.heardLocked()", "	if h.direct {\n		l.heardLocked()", []string{routing}},
+		"	h.takeLocked(k)\n	if k.method == mcp.Initialize && k.done == nil {", "	if k.method == mcp.Initialize && k.done == nil {", []string{routing}},
 	{"S08", "keep the entries of a session that ended", processDir + "conn.go",
 		"	delete(c.hub.conns, c.part)\n", "", []string{routing}},
 	{"S09", "give an unknown response to somebody", processDir + "demux.go",

@@ -42,9 +42,6 @@ func (h *hub) response(l *link, msg *wire.Message, echo []byte) {
 		return
 	}
 	h.takeLocked(k)
-	if h.direct {
-		l.heardLocked()
-	}
 	if k.method == mcp.Initialize && k.done == nil {
 		k.conn.acceptedLocked(l, msg)
 	}

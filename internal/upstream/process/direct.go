@@ -10,8 +10,10 @@ import (
 )
 
 // A process of the per-request era (MCP 2026-07-28, basic/transports/stdio) has
-// no handshake and no sessions: one serves all clients, and is up when it runs.
-// The calls of all are the hub's own. A subscriptions/listen outlives the
+// no handshake and no sessions: one serves all clients. It is up when it has answered
+// server/discover, which Signalbox asks first: so it is known whether a process dies
+// of its start or of what a client sent, and one client cannot keep the others
+// waiting for the next start. The calls of all are the hub's own. A subscriptions/listen outlives the
 // process: the next one is asked again, and its client hears nothing of it.
 
 // Ask makes a Server with Config.PerRequest an upstream.Asker.
@@ -82,19 +84,30 @@ func withoutLogLevel(req *upstream.Request) (wire.Message, error) {
 	return wire.Parse(wire.Remove(req.Msg.Raw, "params", "_meta", mcp.MetaLogLevel))
 }
 
-// upDirectLocked opens a process that has just been started for calls. It
-// returns those that could not be sent.
-func (h *hub) upDirectLocked(l *link) []over {
-	h.startedAt = time.Now()
-	return h.sendHeldLocked(h.own)
+// discoverLocked asks a process that has just been started whether it is up.
+func (h *hub) discoverLocked(l *link) error {
+	k := h.ownCall(mcp.ServerDiscover, func(_ wire.Message, err error) { h.discovered(l, err) })
+	params := `{"_meta":{"` + mcp.MetaVersion + `":"` + string(mcp.R20260728) + `","` + mcp.MetaClientCapabilities + `":{},"` +
+		mcp.MetaClientInfo + `":{"name":"signalbox","version":`
+	return h.sendOwnLocked(k, params+string(wire.AppendQuote(nil, h.srv.cfg.Version))+"}}}")
 }
 
-// heardLocked: the process has said something, so it has come up.
-func (l *link) heardLocked() {
-	if !l.up {
-		l.up = true
-		l.hub.srv.goodStart()
+// discovered takes the answer, whatever it says. The lock was free since it came: the
+// process may have been given up, or be gone.
+func (h *hub) discovered(l *link, err error) {
+	var ended []over
+	h.mu.Lock()
+	switch {
+	case h.link != l || l.doomed != nil || h.closed:
+	case err != nil:
+		ended = h.giveUpLocked(l, err)
+	default:
+		l.nowUpLocked(nil)
+		h.startedAt = time.Now()
+		ended = h.sendHeldLocked(h.own)
 	}
+	h.mu.Unlock()
+	failAll(ended)
 }
 
 // listensLocked takes the listens that stand out of those whom a death concerns:
@@ -141,17 +154,15 @@ func (h *hub) directNotification(method mcp.Method, msg *wire.Message) {
 // client's own id.
 func (h *hub) subscribed(method mcp.Method, msg *wire.Message) {
 	h.mu.Lock()
-	if h.link != nil {
-		h.link.heardLocked()
-	}
 	k := h.findLocked(msg.Bytes(msg.P.MetaSubscription))
 	ack := method == mcp.NotifSubscriptionsAcknowledged
 	drop := DropReason("")
 	switch {
 	case k == nil || k.method != mcp.SubscriptionsListen:
 		drop = DropNotSubscribed
-	case ack && k.acked: // by the next life; its client has heard it
+	case ack && k.acked: // by the next life: its client has heard it, but not what has changed meanwhile
 		h.mu.Unlock()
+		k.mayHaveMissed(msg)
 		return
 	case !ack && !k.acked:
 		drop = DropUnattributable
@@ -168,6 +179,41 @@ func (h *hub) subscribed(method mcp.Method, msg *wire.Message) {
 		drop = DropNoReader
 	}
 	h.srv.drops.add(drop, methodName(msg))
+}
+
+// mayHaveMissed tells a listen that all may have changed that it is told of, as the
+// acknowledgement of the next life says.
+func (k *call) mayHaveMissed(ack *wire.Message) {
+	agreed, ok := wire.Lookup(ack.Raw, "params", "notifications")
+	if !ok || ack.Raw[agreed.Start] != '{' {
+		return
+	}
+	for name, value := range wire.Members(ack.Raw, agreed.Start) {
+		word, _ := wire.Unquote(name.Of(ack.Raw))
+		switch is := string(value.Of(ack.Raw)); {
+		case string(word) == "resourceSubscriptions" && is[0] == '[':
+			for uri := range wire.Elements(ack.Raw, value.Start) {
+				k.changed(mcp.NotifResourcesUpdated, append([]byte(`"uri":`), uri.Of(ack.Raw)...))
+			}
+		case is != "true":
+		case string(word) == "toolsListChanged":
+			k.changed(mcp.NotifToolsListChanged, nil)
+		case string(word) == "promptsListChanged":
+			k.changed(mcp.NotifPromptsListChanged, nil)
+		case string(word) == "resourcesListChanged":
+			k.changed(mcp.NotifResourcesListChanged, nil)
+		}
+	}
+}
+
+// changed delivers a notification of Signalbox's own to a listen.
+func (k *call) changed(m mcp.Method, member []byte) {
+	data := append([]byte(`{"jsonrpc":"2.0","method":"`+m.String()+`","params":{`), member...)
+	if member != nil {
+		data = append(data, ',')
+	}
+	data = append(append(data, `"_meta":{"`+mcp.MetaSubscription+`":`...), k.id...)
+	k.sink.Deliver(upstream.Frame{Data: append(data, "}}}"...), Method: m, Relation: upstream.Own})
 }
 
 // listenEnded: the server has ended a listen by a cancel, which some do instead

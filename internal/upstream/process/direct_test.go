@@ -1,12 +1,14 @@
 package process
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
@@ -16,6 +18,7 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 func direct(t *testing.T, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(c *Config) { c.PerRequest = true })
+		w.starts(func(p *fakeProcess) error { p.react = discovers; return nil })
 		defer func() {
 			w.Close()
 			time.Sleep(time.Minute)
@@ -23,6 +26,18 @@ func direct(t *testing.T, f func(t *testing.T, w *world)) {
 		}()
 		f(t, w)
 	})
+}
+
+// discovers is a server that is up at once.
+func discovers(p *fakeProcess, line string) {
+	if methodOf(line) == mcp.ServerDiscover {
+		p.answers(line, `{"resultType":"complete","supportedVersions":["2026-07-28"]}`)
+	}
+}
+
+// asked are the lines that a process got from clients.
+func (p *fakeProcess) asked() []string {
+	return slices.DeleteFunc(p.got(), func(line string) bool { return methodOf(line) == mcp.ServerDiscover })
 }
 
 // heard are the notifications that a sink took, one a line.
@@ -58,7 +73,7 @@ func TestDirectKeepsIDsApart(t *testing.T) {
 		_, two, heardTwo := w.ask(strings.Replace(line, `"id":1`, `"id":"1"`, 1))
 		synctest.Wait()
 		p := w.proc()
-		got := p.got()
+		got := p.asked()
 		if len(got) != 2 || w.spawned() != 1 || strings.Contains(got[0], "initialize") {
 			t.Fatalf("%d processes, lines %q", w.spawned(), got)
 		}
@@ -100,7 +115,7 @@ func TestDirectListen(t *testing.T) {
 		_, other, heardOther := w.ask(listenLine(`"4"`))
 		synctest.Wait()
 		p := w.proc()
-		id := idOf(p.got()[0])
+		id := idOf(p.asked()[0])
 		p.says(subscribedTo(toolsChanged, id)) // before the acknowledgement: forbidden
 		p.says(subscribedTo(acknowledged, id))
 		p.says(subscribedTo(toolsChanged, id))
@@ -116,14 +131,17 @@ func TestDirectListen(t *testing.T) {
 		if next == p {
 			t.Fatal("the process was not started again for the listen")
 		}
-		again := next.got()
+		again := next.asked()
 		if len(again) != 1 || idOf(again[0]) != id {
 			t.Fatalf("asked again with %q", again)
 		}
-		next.says(subscribedTo(acknowledged, id))
+		next.says(`{"jsonrpc":"2.0","method":"` + acknowledged + `","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["a://b"]},"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
 		next.says(subscribedTo(toolsChanged, id))
 		synctest.Wait()
-		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "own "+subscribedTo(toolsChanged, "4"), "own "+subscribedTo(toolsChanged, "4"))
+		demandHeard(t, h, "own "+subscribedTo(acknowledged, "4"), "own "+subscribedTo(toolsChanged, "4"),
+			"own "+subscribedTo(toolsChanged, "4"), // it may have changed meanwhile
+			`own {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}`,
+			"own "+subscribedTo(toolsChanged, "4"))
 
 		next.says(`{"jsonrpc":"2.0","id":` + id + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
 		synctest.Wait()
@@ -136,7 +154,7 @@ func TestDirectListenEndedByCancel(t *testing.T) {
 		_, sink, _ := w.ask(listenLine("4"))
 		synctest.Wait()
 		p := w.proc()
-		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + idOf(p.got()[0]) + `}}`)
+		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + idOf(p.asked()[0]) + `}}`)
 		synctest.Wait()
 		demand(t, sink, string(upstream.ListenEnd([]byte("4"))))
 	})
@@ -149,7 +167,7 @@ func TestDirectListenEndedByNamedCancel(t *testing.T) {
 		_, sink, h := w.ask(listenLine("4"))
 		synctest.Wait()
 		p := w.proc()
-		id := idOf(p.got()[0])
+		id := idOf(p.asked()[0])
 		p.says(subscribedTo(acknowledged, id))
 		p.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id +
 			`,"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
@@ -178,7 +196,7 @@ func TestDirectCancel(t *testing.T) {
 		synctest.Wait()
 		call.Cancel(upstream.ErrCancelled)
 		synctest.Wait()
-		got := w.proc().got()
+		got := w.proc().asked()
 		if len(got) != 2 || !strings.Contains(got[1], "notifications/cancelled") || !strings.Contains(got[1], idOf(got[0])) {
 			t.Errorf("the process got %q", got)
 		}
@@ -196,7 +214,7 @@ func TestDirectLogs(t *testing.T) {
 		_, _, heardTwo := w.ask(line)
 		synctest.Wait()
 		p := w.proc()
-		got := p.got()
+		got := p.asked()
 		if !strings.Contains(got[0], "logLevel") || strings.Contains(got[1], "logLevel") {
 			t.Errorf("the process got %q", got)
 		}
@@ -223,7 +241,7 @@ func TestDirectListenTakesNoLogs(t *testing.T) {
 		_, _, heardCall := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + level + `}}}`)
 		synctest.Wait()
 		p := w.proc()
-		if got := p.got(); strings.Contains(got[0], "logLevel") || !strings.Contains(got[1], "logLevel") {
+		if got := p.asked(); strings.Contains(got[0], "logLevel") || !strings.Contains(got[1], "logLevel") {
 			t.Errorf("the process got %q", got)
 		}
 		p.says(message)
@@ -258,7 +276,7 @@ func TestDirectLateLogs(t *testing.T) {
 				w.ask(listenLine("9")) // of somebody else
 				call, _, _ := w.ask(line)
 				synctest.Wait()
-				id := idOf(w.proc().got()[1])
+				id := idOf(w.proc().asked()[1])
 				call.Cancel(upstream.ErrCancelled)
 				_, _, h := w.ask(line)
 				w.proc().says(message)
@@ -267,10 +285,10 @@ func TestDirectLateLogs(t *testing.T) {
 				tt.then(w, id)
 				synctest.Wait()
 				time.Sleep(time.Second)
-				w.proc().got()
+				w.proc().asked()
 				w.ask(line)
 				synctest.Wait()
-				if got := w.proc().got(); strings.Contains(got[len(got)-1], "logLevel") != tt.may {
+				if got := w.proc().asked(); strings.Contains(got[len(got)-1], "logLevel") != tt.may {
 					t.Errorf("the process got %q", got)
 				}
 			})
@@ -285,14 +303,14 @@ func TestDirectUnseenLogs(t *testing.T) {
 		w.ask(listenLine("9"))
 		synctest.Wait()
 		p := w.proc()
-		p.got()
+		p.asked()
 		p.stall()
 		call, _, _ := w.ask(line)
 		call.Cancel(upstream.ErrCancelled)
 		w.ask(line)
 		p.resume()
 		synctest.Wait()
-		if got := p.got(); len(got) != 1 || !strings.Contains(got[0], "logLevel") {
+		if got := p.asked(); len(got) != 1 || !strings.Contains(got[0], "logLevel") {
 			t.Errorf("the process got %q", got)
 		}
 	})
@@ -307,7 +325,7 @@ func TestDirectServerRequest(t *testing.T) {
 		p.says(`{"jsonrpc":"2.0","id":5,"method":"roots/list"}`)
 		p.says(`{"jsonrpc":"2.0","id":6,"method":"ping"}`)
 		synctest.Wait()
-		if got := p.got(); len(got) != 1 {
+		if got := p.asked(); len(got) != 1 {
 			t.Errorf("the process got %q", got)
 		}
 	})
@@ -322,12 +340,55 @@ func TestDirectStartFails(t *testing.T) {
 	})
 }
 
-func TestDirectExitBeforeAnything(t *testing.T) {
+func TestDirectExitBeforeItIsUp(t *testing.T) {
 	direct(t, func(t *testing.T, w *world) {
+		w.starts(func(*fakeProcess) error { return nil })
 		_, sink, _ := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `}}}`)
 		synctest.Wait()
+		if asked := w.proc().asked(); len(asked) > 0 {
+			t.Errorf("a process that is not up got %q", asked)
+		}
 		w.proc().exits(child.ExitInfo{Code: 3})
 		synctest.Wait()
-		demand(t, sink, "exited (code 3) before it answered anything")
+		demand(t, sink, "exited (code 3) before it answered server/discover")
+		if _, err := w.Ask(request(`{"jsonrpc":"2.0","id":2,"method":"x","params":{`+modernMeta+`}}}`), newCallSink(t, "ask", func() *hub { return w.shared })); err == nil {
+			t.Error("a process was started again at once")
+		}
+	})
+}
+
+// A process that never says that it is up is given up after the time for a start.
+func TestDirectIsNeverUp(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		w.starts(func(*fakeProcess) error { return nil })
+		_, sink, _ := w.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + modernMeta + `}}}`)
+		time.Sleep(2*time.Minute + time.Second)
+		demand(t, sink, "did not answer server/discover within 2m0s (--start-timeout)")
+	})
+}
+
+// A call that kills the process each time keeps nobody else waiting for the next.
+func TestDirectPoison(t *testing.T) {
+	direct(t, func(t *testing.T, w *world) {
+		w.starts(func(p *fakeProcess) error {
+			p.react = func(p *fakeProcess, line string) {
+				discovers(p, line)
+				if strings.Contains(line, "poison") {
+					p.exits(child.ExitInfo{Code: 9})
+				}
+			}
+			return nil
+		})
+		for range 5 {
+			_, sink, _ := w.ask(`{"jsonrpc":"2.0","id":1,"method":"poison","params":{` + modernMeta + `}}}`)
+			synctest.Wait()
+			demand(t, sink, "process_exited")
+		}
+		_, sink, _ := w.ask(`{"jsonrpc":"2.0","id":2,"method":"good","params":{` + modernMeta + `}}}`)
+		synctest.Wait()
+		p := w.proc()
+		p.answers(p.asked()[0], `{}`)
+		synctest.Wait()
+		demand(t, sink, `{"jsonrpc":"2.0","id":2,"result":{}}`)
 	})
 }

@@ -12,6 +12,11 @@ func (k *call) setDeadlines(cfg *Config) {
 	if k.again != nil {
 		return // a listen is open for as long as its client is there
 	}
+	if k.greets() {
+		k.idleAt = now.Add(cfg.StartTimeout)
+		k.limitAt = now.Add(cfg.CallLimit)
+		return
+	}
 	switch k.method {
 	case mcp.Initialize:
 		k.idleAt = now.Add(cfg.StartTimeout)
@@ -86,7 +91,7 @@ func (h *hub) sweep() {
 			}
 			h.takeLocked(k)
 			h.retractLocked(k, err)
-			if k.method == mcp.Initialize {
+			if k.method == mcp.Initialize || k.greets() {
 				var others []over
 				others, err = h.neverUpLocked()
 				ended = append(ended, others...)
@@ -110,7 +115,7 @@ func (h *hub) neverUpLocked() ([]over, error) {
 		return nil, upstream.CallTimeout
 	}
 	// No failed start for the backoff: it would not keep anybody from waiting.
-	err := h.startError(l, "did not answer initialize within "+h.srv.cfg.StartTimeout.String()+" (--start-timeout)")
+	err := h.startError(l, "did not answer "+h.greeting().String()+" within "+h.srv.cfg.StartTimeout.String()+" (--start-timeout)")
 	err.Code = mcp.CodeServer
 	return h.giveUpLocked(l, err), err
 }

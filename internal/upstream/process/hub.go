@@ -163,7 +163,7 @@ func (h *hub) writeLocked(line []byte, header http.Header) error {
 // upLocked tells whether calls can go to the process: it has answered
 // initialize where there is such a thing, and nobody has told it to stop.
 func (h *hub) upLocked() bool {
-	return h.link != nil && !h.closed && (h.link.up || h.direct && h.link.pipe != nil && h.link.doomed == nil)
+	return h.link != nil && h.link.up && !h.closed
 }
 
 // stopLocked ends the life of the process, if there is one.

@@ -191,11 +191,7 @@ func (h *hub) endErrorLocked(l *link, info child.ExitInfo) error {
 	case l.up:
 		return h.exitError(l, info.String())
 	}
-	before := " before it answered initialize"
-	if h.direct {
-		before = " before it answered anything"
-	}
-	err := h.startError(l, info.String()+before)
+	err := h.startError(l, info.String()+" before it answered "+h.greeting().String())
 	if h.shared {
 		h.srv.failedStart(err)
 	}

@@ -113,10 +113,8 @@ func (h *hub) start(l *link) {
 	switch {
 	case err == nil && h.closed:
 		l.pipe.Stop()
-	case err == nil && h.direct:
-		ended = h.upDirectLocked(l)
 	case err == nil:
-		if err = h.initializeLocked(l); err != nil {
+		if err = h.greetLocked(l); err != nil {
 			ended = h.giveUpLocked(l, err)
 		}
 	default:
@@ -132,6 +130,25 @@ func (h *hub) giveUpLocked(l *link, err error) []over {
 	l.doomed = err
 	l.pipe.Stop()
 	return h.takeAllLocked(err)
+}
+
+// greeting is what a process has to answer before it is up.
+func (h *hub) greeting() mcp.Method {
+	if h.direct {
+		return mcp.ServerDiscover
+	}
+	return mcp.Initialize
+}
+
+// greets tells whether k is that of Signalbox itself.
+func (k *call) greets() bool { return k.done != nil && k.method == k.conn.hub.greeting() }
+
+// greetLocked asks a process that has just been started whether it is up.
+func (h *hub) greetLocked(l *link) error {
+	if h.direct {
+		return h.discoverLocked(l)
+	}
+	return h.initializeLocked(l)
 }
 
 // initializeLocked sends Signalbox's own initialize, at the newest handshake
