@@ -190,7 +190,7 @@ func (r *running) ended() error {
 func (r *running) await(ctx context.Context) error {
 	deadline := time.Now().Add(startTimeout)
 	for {
-		s, err := load.Open(r.Endpoint, false, time.Now().Add(startTimeout/2))
+		s, err := load.Open(r.Endpoint, load.Streamable, time.Now().Add(startTimeout/2))
 		if err == nil {
 			s.End()
 			return nil

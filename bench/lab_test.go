@@ -48,7 +48,7 @@ func TestBehind(t *testing.T) {
 
 // callThrough makes some calls of each kind, all checked.
 func callThrough(t *testing.T, on *running) {
-	s, err := load.Open(on.Endpoint, false, time.Now().Add(time.Minute))
+	s, err := load.Open(on.Endpoint, load.Streamable, time.Now().Add(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func throughputRows(t targets) []row {
 	perSession.peers = perSession.peers[:1]
 
 	mcp := throughput(load.Plan{Sessions: 16, Bytes: 200})
-	sse := throughput(load.Plan{Sessions: 16, Bytes: 200, Legacy: true})
+	sse := throughput(load.Plan{Sessions: 16, Bytes: 200, Client: load.EventStream})
 	legacy := row{key: "sse-16", title: "HTTP+SSE clients against `/mcp` clients, shared, 200 B, 16 sessions", unit: "req/s", compare: times, atLeast: 0.7, aim: 0.9,
 		base: &series{name: "signalbox /mcp", target: t.shared, measure: mcp}, own: of(t.shared, sse),
 		peers: []*series{of(t.superDefault, sse), of(t.mcpProxy, sse)}}
