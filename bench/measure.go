@@ -120,13 +120,16 @@ func (l *lab) once(ctx context.Context, s *series, up map[*target]*running) (sam
 }
 
 // throughput measures the calls per second that plan's sessions make.
-func throughput(plan load.Plan) measure {
+func throughput(plan load.Plan) measure { return throughputBeside(plan, nothing) }
+
+// throughputBeside is throughput while beside runs, which it does until its context ends.
+func throughputBeside(plan load.Plan, beside func(ctx context.Context, on *running) error) measure {
 	return func(ctx context.Context, l *lab, on *running) (sample, error) {
 		var cpu time.Duration
 		plan := plan
 		plan.Endpoint, plan.Warm, plan.Measure = on.Endpoint, l.opts.warm, l.opts.measure
 		plan.Beside = func(ctx context.Context) (err error) {
-			cpu, err = cpuUntil(ctx, on)
+			cpu, err = cpuDuring(ctx, on, beside)
 			return err
 		}
 		r, err := load.Run(ctx, plan)
@@ -137,13 +140,21 @@ func throughput(plan load.Plan) measure {
 	}
 }
 
-// cpuUntil is the processor time that the contestant uses until ctx ends.
-func cpuUntil(ctx context.Context, on *running) (time.Duration, error) {
+// cpuDuring is the processor time that the contestant uses while beside runs.
+func cpuDuring(ctx context.Context, on *running, beside func(context.Context, *running) error) (time.Duration, error) {
 	before, err := on.cpu()
 	if err != nil {
 		return 0, err
 	}
-	<-ctx.Done()
+	if err := beside(ctx, on); err != nil {
+		return 0, err
+	}
 	after, err := on.cpu()
 	return after - before, err
+}
+
+// nothing goes on beside the calls.
+func nothing(ctx context.Context, _ *running) error {
+	<-ctx.Done()
+	return nil
 }

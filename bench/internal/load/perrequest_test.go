@@ -77,8 +77,10 @@ func TestRunPerRequestFindsWrongAnswers(t *testing.T) {
 	for name, mangle := range map[string]func(string) string{
 		"other id":     func(s string) string { return strings.Replace(s, `"id":3,`, `"id":4,`, 1) },
 		"changed byte": func(s string) string { return strings.Replace(s, "000000002", "000000003", 1) },
-		"error":        func(s string) string { return strings.Replace(s, `"result":{"resultType":"complete","content"`, `"error":{"content"`, 1) },
-		"other era":    func(s string) string { return strings.Replace(s, `["2026-07-28"]`, `["2025-11-25"]`, 1) },
+		"error": func(s string) string {
+			return strings.Replace(s, `"result":{"resultType":"complete","content"`, `"error":{"content"`, 1)
+		},
+		"other era": func(s string) string { return strings.Replace(s, `["2026-07-28"]`, `["2025-11-25"]`, 1) },
 	} {
 		p := plan(servePerRequest(t, mangle), 200)
 		p.Client, p.Sessions = PerRequest, 1
