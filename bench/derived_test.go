@@ -45,6 +45,23 @@ func TestCPURowOfFailure(t *testing.T) {
 	}
 }
 
+func TestTurn(t *testing.T) {
+	r := row{base: &series{name: "a"}, own: &series{name: "b"}, peers: []*series{{name: "c"}}}
+	order := func(run int) (names string) {
+		for _, s := range r.turn(run) {
+			names += s.name
+		}
+		return names
+	}
+	if order(0) != "abc" || order(1) != "abc" {
+		t.Errorf("%s, %s", order(0), order(1))
+	}
+	r.pairs = true
+	if order(0) != "abc" || order(1) != "cba" || order(2) != "abc" {
+		t.Errorf("in pairs: %s, %s, %s", order(0), order(1), order(2))
+	}
+}
+
 // TestPairs has a machine that gets slower between the runs, to which the medians are blind.
 func TestPairs(t *testing.T) {
 	r := row{unit: "req/s", compare: times, pairs: true, base: &series{}, own: &series{}}

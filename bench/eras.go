@@ -10,8 +10,8 @@ var erasSection = &section{
 	title: "Protocol eras",
 	intro: `The same clients before a stdio server of their own era, which are passed through, and before one of the
 other era, which are bridged. Neither server asks anything. Each client of 2026-07-28 has a connection and no session. Results
-are the cost of a bridged call in multiples of one passed through: by calls a second, and by processor time a call, of Signalbox with
-its server, in µs.`,
+are the cost of a bridged call in multiples of one passed through, by calls a second and by processor time a call, of Signalbox with
+its server, in µs: the median of the ratios of each turn.`,
 	base: "passed through", own: "bridged", bound: "below",
 }
 
@@ -25,7 +25,7 @@ func eraRows(t targets) []row {
 		for _, n := range []int{16, 64} {
 			m := throughput(load.Plan{Client: kind, Sessions: n, Bytes: 200})
 			r := row{key: fmt.Sprintf("%s-%d", key, n), title: fmt.Sprintf("%s, 200 B, %d clients", title, n), unit: "req/s",
-				compare: costs, atLeast: 1.5, apart: erasSection,
+				compare: costs, pairs: true, atLeast: 1.5, apart: erasSection,
 				base: &series{name: "passed through", target: passed, measure: m},
 				own:  &series{name: "bridged", target: bridged, measure: m}}
 			rows = append(rows, r, cpuRow(r, 1.5))

@@ -69,7 +69,7 @@ func (l *lab) run(ctx context.Context, r *row) {
 		fmt.Fprintf(l.say, "%s: took %v\n", r.key, time.Since(began).Round(time.Second))
 	}()
 	for i := range l.opts.runs {
-		for _, s := range r.series() {
+		for _, s := range r.turn(i) {
 			if s.skip != "" || s.err != nil || ctx.Err() != nil || i >= l.opts.runsOf(s) {
 				continue
 			}
@@ -83,6 +83,16 @@ func (l *lab) run(ctx context.Context, r *row) {
 			fmt.Fprintf(l.say, "%s: run %d: %s: %s %s, p50 %s, p99 %s\n", r.key, i+1, s.name, number(m.value), r.unit, millis(m.p50), millis(m.p99))
 		}
 	}
+}
+
+// turn is the row's series in the order of a run. Where runs are compared in pairs, each other one
+// goes the other way round, so that being first is nobody's advantage.
+func (r *row) turn(run int) []*series {
+	all := r.series()
+	if r.pairs && run%2 == 1 {
+		slices.Reverse(all)
+	}
+	return all
 }
 
 // runsOf is how many runs a series has: other proxies have one where each needs a new process.

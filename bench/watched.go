@@ -15,8 +15,8 @@ import (
 var watchedSection = &section{
 	title: "Logs and metrics",
 	intro: "Off is `--log-level error` without `--admin-listen`. On is `--log-level info --admin-listen ADDR`, with" + `
-` + "`/metrics`" + ` read once a second. The two take turns, so what else happens on the machine meets both; a result is the median of
-the ratios of each turn.`,
+` + "`/metrics`" + ` read once a second. The two take turns, and turns in who is first, so what else happens on the machine meets both; a
+result is the median of the ratios of each turn.`,
 	base: "off", own: "on", bound: "at least",
 }
 
