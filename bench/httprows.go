@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/signalbox-mcp/signalbox/bench/internal/echo"
 	"github.com/signalbox-mcp/signalbox/bench/internal/load"
@@ -55,8 +54,8 @@ func sessions(n int) string {
 // addedRow is the row of what the contestants of to add to the p50 of "direct".
 func addedRow(to row, title string) row {
 	s := func(s *series) *series { return &series{name: s.name, target: s.target} }
-	r := row{key: to.key + "-added", title: title, unit: "µs", compare: timesAtMost, atLeast: 0.75, http: true, addedTo: to.key,
-		base: s(to.base), own: s(to.own)}
+	r := row{key: to.key + "-added", title: title, unit: "µs", compare: timesAtMost, atLeast: 0.75, http: true,
+		from: to.key, fill: fillAdded, base: s(to.base), own: s(to.own)}
 	for _, peer := range to.peers {
 		if peer.name != "direct" {
 			r.peers = append(r.peers, s(peer))
@@ -65,19 +64,12 @@ func addedRow(to row, title string) row {
 	return r
 }
 
-// fillAdded gives the rows of added p50 the differences of each run of their rows. Without a
-// measured "direct" they stay empty.
-func fillAdded(rows []row) {
-	for i := range rows {
-		r := &rows[i]
-		at := slices.IndexFunc(rows, func(other row) bool { return other.key == r.addedTo })
-		if r.addedTo == "" || at < 0 {
-			continue
-		}
-		direct := rows[at].named("direct")
-		for _, s := range r.series() {
-			s.addedBy(rows[at].named(s.name), direct)
-		}
+// fillAdded gives a row of added p50 the differences of each run of its source. Without a
+// measured "direct" it stays empty.
+func fillAdded(r, source *row) {
+	direct := source.named("direct")
+	for _, s := range r.series() {
+		s.addedBy(source.named(s.name), direct)
 	}
 }
 
@@ -96,14 +88,4 @@ func (s *series) addedBy(all, direct *series) {
 		added := m.p50 - direct.samples[i].p50
 		s.samples = append(s.samples, sample{value: added.Seconds() * 1e6})
 	}
-}
-
-// named is the row's series of that name, or nil.
-func (r *row) named(name string) *series {
-	for _, s := range r.series() {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
 }

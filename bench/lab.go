@@ -57,6 +57,7 @@ type running struct {
 	target  *target
 	process *proc.Process
 	behind  *running // the server that it stands before, or nil
+	admin   string   // host:port of its admin listener, where it has one
 }
 
 // prepare builds the programs and installs the peers.
@@ -129,6 +130,9 @@ func (l *lab) start(ctx context.Context, t *target) (*running, error) {
 		at.behind = r.behind.Addr
 	}
 	if at.port, err = l.freePort(); err == nil {
+		at.admin, err = l.freePort()
+	}
+	if err == nil {
 		err = l.launch(ctx, r, at)
 	}
 	if err != nil {
@@ -145,7 +149,7 @@ func (l *lab) launch(ctx context.Context, r *running, at place) error {
 		return err
 	}
 	l.started++
-	r.Endpoint = r.target.endpoint(at.port)
+	r.Endpoint, r.admin = r.target.endpoint(at.port), loopback(at.admin)
 	if r.process, err = proc.Start(argv, filepath.Join(l.dir, fmt.Sprintf("%d.log", l.started))); err != nil {
 		return err
 	}
@@ -190,7 +194,7 @@ func (r *running) ended() error {
 func (r *running) await(ctx context.Context) error {
 	deadline := time.Now().Add(startTimeout)
 	for {
-		s, err := load.Open(r.Endpoint, false, time.Now().Add(startTimeout/2))
+		s, err := load.Open(r.Endpoint, load.Streamable, time.Now().Add(startTimeout/2))
 		if err == nil {
 			s.End()
 			return nil

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	}
 	if opts.list {
 		for _, r := range rows {
-			fmt.Printf("%-15s %s\n", r.key, r.title)
+			fmt.Printf("%-20s %s\n", r.key, r.title)
 		}
 		return nil
 	}
@@ -73,14 +73,14 @@ func run(ctx context.Context, args []string, say io.Writer) error {
 	}
 	rep := report{args: args, opts: opts, facts: machineFacts(ctx), began: time.Now()}
 	for i := range rows {
-		if rows[i].addedTo == "" {
+		if rows[i].from == "" {
 			l.run(ctx, &rows[i])
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	fillAdded(rows)
+	fillDerived(rows)
 	rep.rows = rows
 	if err := rep.write(opts.out); err != nil {
 		return err
@@ -160,11 +160,11 @@ func choose(rows []row, o options) ([]row, error) {
 func asked(rows []row, keys []string) []row {
 	sources := map[string]bool{}
 	for _, r := range rows {
-		if r.addedTo != "" && slices.Contains(keys, r.key) {
-			sources[r.addedTo] = true
+		if r.from != "" && slices.Contains(keys, r.key) {
+			sources[r.from] = true
 		}
 	}
 	return slices.DeleteFunc(rows, func(r row) bool {
-		return !slices.Contains(keys, r.key) && !slices.Contains(keys, r.addedTo) && !sources[r.key]
+		return !slices.Contains(keys, r.key) && !slices.Contains(keys, r.from) && !sources[r.key]
 	})
 }

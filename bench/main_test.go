@@ -14,6 +14,8 @@ func TestChoose(t *testing.T) {
 		{"http-64,echo-16", "", "http-64 echo-16", ""},
 		{"http-16", "", "http-16 http-16-added", ""},
 		{"http-1-added", "", "http-1 http-1-added", ""},
+		{"bridge-a-16-cpu", "", "bridge-a-16 bridge-a-16-cpu", "passed through bridged passed through bridged"},
+		{"watched-64", "", "watched-64 watched-64-cpu", "signalbox, off signalbox, on signalbox, off signalbox, on"},
 		{"http-16", "signalbox,direct", "http-16 http-16-added", "signalbox direct signalbox"},
 		{"http-16,memory", "nginx", "http-16 http-16-added", "nginx nginx"},
 	} {

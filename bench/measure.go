@@ -69,7 +69,7 @@ func (l *lab) run(ctx context.Context, r *row) {
 		fmt.Fprintf(l.say, "%s: took %v\n", r.key, time.Since(began).Round(time.Second))
 	}()
 	for i := range l.opts.runs {
-		for _, s := range r.series() {
+		for _, s := range r.turn(i) {
 			if s.skip != "" || s.err != nil || ctx.Err() != nil || i >= l.opts.runsOf(s) {
 				continue
 			}
@@ -83,6 +83,16 @@ func (l *lab) run(ctx context.Context, r *row) {
 			fmt.Fprintf(l.say, "%s: run %d: %s: %s %s, p50 %s, p99 %s\n", r.key, i+1, s.name, number(m.value), r.unit, millis(m.p50), millis(m.p99))
 		}
 	}
+}
+
+// turn is the row's series in the order of a run. Where runs are compared in pairs, each other one
+// goes the other way round, so that being first is nobody's advantage.
+func (r *row) turn(run int) []*series {
+	all := r.series()
+	if r.pairs && run%2 == 1 {
+		slices.Reverse(all)
+	}
+	return all
 }
 
 // runsOf is how many runs a series has: other proxies have one where each needs a new process.
@@ -120,13 +130,16 @@ func (l *lab) once(ctx context.Context, s *series, up map[*target]*running) (sam
 }
 
 // throughput measures the calls per second that plan's sessions make.
-func throughput(plan load.Plan) measure {
+func throughput(plan load.Plan) measure { return throughputBeside(plan, nothing) }
+
+// throughputBeside is throughput while beside runs, which it does until its context ends.
+func throughputBeside(plan load.Plan, beside func(ctx context.Context, on *running) error) measure {
 	return func(ctx context.Context, l *lab, on *running) (sample, error) {
 		var cpu time.Duration
 		plan := plan
 		plan.Endpoint, plan.Warm, plan.Measure = on.Endpoint, l.opts.warm, l.opts.measure
 		plan.Beside = func(ctx context.Context) (err error) {
-			cpu, err = cpuUntil(ctx, on)
+			cpu, err = cpuDuring(ctx, on, beside)
 			return err
 		}
 		r, err := load.Run(ctx, plan)
@@ -137,13 +150,21 @@ func throughput(plan load.Plan) measure {
 	}
 }
 
-// cpuUntil is the processor time that the contestant uses until ctx ends.
-func cpuUntil(ctx context.Context, on *running) (time.Duration, error) {
+// cpuDuring is the processor time that the contestant uses while beside runs.
+func cpuDuring(ctx context.Context, on *running, beside func(context.Context, *running) error) (time.Duration, error) {
 	before, err := on.cpu()
 	if err != nil {
 		return 0, err
 	}
-	<-ctx.Done()
+	if err := beside(ctx, on); err != nil {
+		return 0, err
+	}
 	after, err := on.cpu()
 	return after - before, err
+}
+
+// nothing goes on beside the calls.
+func nothing(ctx context.Context, _ *running) error {
+	<-ctx.Done()
+	return nil
 }

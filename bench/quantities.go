@@ -75,7 +75,7 @@ func besideBig(ctx context.Context, l *lab, on *running) (sample, error) {
 }
 
 func bigReplies(ctx context.Context, on *running) error {
-	s, err := load.Open(on.Endpoint, false, time.Now().Add(time.Minute))
+	s, err := load.Open(on.Endpoint, load.Streamable, time.Now().Add(time.Minute))
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func bigReplies(ctx context.Context, on *running) error {
 // multiples of it. tool says which way the message goes: size in, big out, echo both.
 func peak(tool string) measure {
 	return func(_ context.Context, _ *lab, on *running) (sample, error) {
-		s, err := load.Open(on.Endpoint, false, time.Now().Add(time.Minute))
+		s, err := load.Open(on.Endpoint, load.Streamable, time.Now().Add(time.Minute))
 		if err != nil {
 			return sample{}, err
 		}
@@ -161,7 +161,7 @@ func initialize(ctx context.Context, _ *lab, on *running) (sample, error) {
 			return sample{}, context.Cause(ctx)
 		}
 		start := time.Now()
-		s, err := load.Open(on.Endpoint, false, start.Add(startTimeout))
+		s, err := load.Open(on.Endpoint, load.Streamable, start.Add(startTimeout))
 		if err != nil {
 			return sample{}, err
 		}
@@ -222,7 +222,7 @@ func startServer(ctx context.Context, program string, start time.Time) (took tim
 
 // firstByte measures ms from a slow call's request to the first byte of its response.
 func firstByte(_ context.Context, _ *lab, on *running) (sample, error) {
-	s, err := load.Open(on.Endpoint, false, time.Now().Add(startTimeout))
+	s, err := load.Open(on.Endpoint, load.Streamable, time.Now().Add(startTimeout))
 	if err != nil {
 		return sample{}, err
 	}

@@ -22,7 +22,7 @@ func (r *report) write(file string) error {
 	var b bytes.Buffer
 	r.preamble(&b)
 	for _, s := range sections {
-		if slices.ContainsFunc(r.rows, s.has) {
+		if slices.ContainsFunc(r.rows, s.shows) {
 			r.table(&b, s)
 		}
 	}

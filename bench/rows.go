@@ -13,11 +13,15 @@ type row struct {
 	base, own  *series // base may be nil
 	peers      []*series
 	compare    compare
+	pairs      bool    // the result is the median of the results of each run, not the result of the medians
 	atLeast    float64 // of what compare gives; at most where compare says so. 0: no target
 	aim        float64
-	beyond     string // contestant whose figure is the aim beyond aim, or empty
-	http       bool   // the server behind is reached over HTTP
-	addedTo    string // key of the row whose runs give this row's figures; empty: it has its own
+	beyond     string   // contestant whose figure is the aim beyond aim, or empty
+	http       bool     // the server behind is reached over HTTP
+	apart      *section // table of its own kind that it stands in; nil: as http and compare say
+
+	from string               // key of the row whose runs give this row's figures; empty: it has its own
+	fill func(r, source *row) // gives them; set with from
 }
 
 // compare is how a row's result comes from its figures.
@@ -40,11 +44,12 @@ func (r *row) series() []*series {
 func ratio(base, value float64) float64      { return value / base }
 func difference(base, value float64) float64 { return value - base }
 func itself(_, value float64) float64        { return value }
+func inverse(base, value float64) float64    { return base / value }
 
 // newRows are all rows, in the order of the table.
 func newRows() []row {
 	t := newTargets()
-	return slices.Concat(httpRows(t), throughputRows(t), quantityRows(t))
+	return slices.Concat(httpRows(t), throughputRows(t), eraRows(t), watchedRows(t), quantityRows(t), adminRows(t))
 }
 
 var (
@@ -64,7 +69,7 @@ func throughputRows(t targets) []row {
 	perSession.peers = perSession.peers[:1]
 
 	mcp := throughput(load.Plan{Sessions: 16, Bytes: 200})
-	sse := throughput(load.Plan{Sessions: 16, Bytes: 200, Legacy: true})
+	sse := throughput(load.Plan{Sessions: 16, Bytes: 200, Client: load.EventStream})
 	legacy := row{key: "sse-16", title: "HTTP+SSE clients against `/mcp` clients, shared, 200 B, 16 sessions", unit: "req/s", compare: times, atLeast: 0.7, aim: 0.9,
 		base: &series{name: "signalbox /mcp", target: t.shared, measure: mcp}, own: of(t.shared, sse),
 		peers: []*series{of(t.superDefault, sse), of(t.mcpProxy, sse)}}

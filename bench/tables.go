@@ -11,23 +11,33 @@ import (
 // section is one table of the report.
 type section struct {
 	title, intro string
-	base         string   // heading of the base's columns
-	bound        string   // heading of the bounds
-	peers        []string // columns for the others, by the names of their series
-	has          func(row) bool
+	base, own    string         // headings of their columns
+	bound        string         // heading of the bounds
+	peers        []string       // columns for the others, by the names of their series
+	has          func(row) bool // of the rows that do not stand apart; nil: none
 }
 
-var sections = []section{
+var sections = []*section{
 	{"HTTP servers", `Each contestant stands before a process of its own of the direct server, over HTTP. Results are shares of
-ReverseProxy's figure, that of the others as well. ` + figuresIntro, "ReverseProxy", "at least", httpPeers,
+ReverseProxy's figure, that of the others as well. ` + figuresIntro, "ReverseProxy", "Signalbox", "at least", httpPeers,
 		func(r row) bool { return r.http && !r.compare.upper }},
 	{"HTTP servers: latency added", `What a contestant's p50 is above that of the direct server in the same run, from the runs above; results are
-shares of what ReverseProxy adds.`, "ReverseProxy", "below", httpPeers[1:],
+shares of what ReverseProxy adds.`, "ReverseProxy", "Signalbox", "below", httpPeers[1:],
 		func(r row) bool { return r.http && r.compare.upper }},
-	{"Stdio servers", "The share of another proxy is of the same base. " + figuresIntro, "base", "at least", stdioPeers,
+	{"Stdio servers", "The share of another proxy is of the same base. " + figuresIntro, "base", "Signalbox", "at least", stdioPeers,
 		func(r row) bool { return !r.http && !r.compare.upper }},
-	{"Memory, latency and large messages", "", "base", "below", stdioPeers,
+	{"Memory, latency and large messages", "", "base", "Signalbox", "below", stdioPeers,
 		func(r row) bool { return !r.http && r.compare.upper }},
+	erasSection,
+	watchedSection,
+}
+
+// shows tells whether the row stands in the table.
+func (s *section) shows(r row) bool {
+	if r.apart != nil {
+		return r.apart == s
+	}
+	return s.has != nil && s.has(r)
 }
 
 const figuresIntro = `Medians; p50 / p99 of a call in
@@ -39,15 +49,15 @@ var (
 	stdioPeers = []string{"supergateway --stateful", "supergateway", "mcp-proxy"}
 )
 
-func (r *report) table(b *bytes.Buffer, s section) {
+func (r *report) table(b *bytes.Buffer, s *section) {
 	fmt.Fprintf(b, "## %s\n\n", s.title)
 	if s.intro != "" {
 		fmt.Fprintf(b, "%s\n\n", s.intro)
 	}
-	heads := append([]string{"row", s.base, "Signalbox", "result", s.bound, "aim", s.base + " p50 / p99", "Signalbox p50 / p99", "CPU a call"}, s.peers...)
+	heads := append([]string{"row", s.base, s.own, "result", s.bound, "aim", s.base + " p50 / p99", s.own + " p50 / p99", "CPU a call"}, s.peers...)
 	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
 	for _, row := range r.rows {
-		if !s.has(row) {
+		if !s.shows(row) {
 			continue
 		}
 		cells := []string{row.title, figure(row, row.base), figure(row, row.own), row.result(row.own),
@@ -127,7 +137,19 @@ func (r row) value(s *series) (float64, bool) {
 	} else if r.compare.unit != r.unit {
 		return 0, false // its base was not asked for
 	}
+	if r.pairs {
+		return r.median(s), true
+	}
 	return r.compare.of(base, s.median().value), true
+}
+
+// median is the median of what the runs of the base and of s give, each with its neighbour.
+func (r row) median(s *series) float64 {
+	var all []sample
+	for i, m := range s.samples[:min(len(s.samples), len(r.base.samples))] {
+		all = append(all, sample{value: r.compare.of(r.base.samples[i].value, m.value)})
+	}
+	return medianOf(all, func(m sample) float64 { return m.value })
 }
 
 func (r row) bound(v float64) string {

@@ -26,7 +26,7 @@ func httpPair() []row {
 
 func TestFillAdded(t *testing.T) {
 	rows := httpPair()
-	fillAdded(rows)
+	fillDerived(rows)
 	added := rows[1]
 	var got []float64
 	for _, s := range added.own.samples {
@@ -54,7 +54,7 @@ func TestFillAddedWithout(t *testing.T) {
 	} {
 		rows := httpPair()
 		change(&rows[0])
-		fillAdded(rows)
+		fillDerived(rows)
 		if len(rows[1].own.samples) != 0 || (rows[1].own.err == nil) != (name == "direct absent") {
 			t.Errorf("%s: samples %v, error %v", name, rows[1].own.samples, rows[1].own.err)
 		}
@@ -63,7 +63,7 @@ func TestFillAddedWithout(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	rows := httpPair()
-	fillAdded(rows)
+	fillDerived(rows)
 	stdio := row{key: "echo", title: "stdio", unit: "req/s", compare: times, atLeast: 0.6,
 		base: measured("direct", 200, 100), own: measured("signalbox", 100, 200),
 		peers: []*series{measured("mcp-proxy", 10, 900)}}
@@ -94,7 +94,7 @@ func TestEachRowInOneTable(t *testing.T) {
 		keys[r.key] = true
 		n := 0
 		for _, s := range sections {
-			if !s.has(r) {
+			if !s.shows(r) {
 				continue
 			}
 			n++

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,10 +20,10 @@ type target struct {
 	argv   func(l *lab, at place) ([]string, error)
 }
 
-// place is where a target that starts finds its own port and the server behind it.
+// place is where a target that starts finds its own ports and the server behind it.
 type place struct {
-	port   int
-	behind string // host:port
+	port, admin int
+	behind      string // host:port
 }
 
 func (p place) listen() string { return loopback(p.port) }
@@ -48,19 +49,24 @@ type targets struct {
 
 	remote, reverseProxy, nginx, nginxStream *target // before an HTTP server
 	remoteRedis                              *target // with its sessions in Redis
+
+	modern, legacy             *target // before a server of either era
+	modernShared, legacyShared *target // the same, one process for all
+
+	quiet, watched, remoteQuiet, remoteWatched *target // without logs and metrics, and with them
 }
 
 func newTargets() targets {
 	direct := &target{name: "direct", mcp: "/mcp", argv: func(l *lab, at place) ([]string, error) {
 		return []string{l.bin("directserver"), "-listen", at.listen()}, nil
 	}}
-	remote := signalbox(func(_ *lab, at place) []string { return []string{"http://" + at.behind + "/mcp"} })
+	remote := signalbox(httpServer)
 	remote.behind = direct
 	remoteRedis := signalbox(func(l *lab, at place) []string {
 		return []string{"--store", "redis://" + l.redisAddr + "/0", "http://" + at.behind + "/mcp"}
 	})
 	remoteRedis.name, remoteRedis.needs, remoteRedis.behind = "signalbox, Redis", "redis-server", direct
-	return targets{
+	t := targets{
 		direct:     direct,
 		shared:     signalbox(stdioServer("shared")),
 		perSession: signalbox(stdioServer("session")),
@@ -81,20 +87,26 @@ func newTargets() targets {
 		nginx:       nginx(direct, "on"),
 		nginxStream: nginx(direct, "off"),
 	}
+	t.eraTargets()
+	t.watchedTargets()
+	return t
 }
 
 // signalbox is the default binary with only the limits raised, so that the number of sessions
 // is the benchmark's choice. server gives the arguments that say what is behind it.
 func signalbox(server func(l *lab, at place) []string) *target {
-	return &target{name: "signalbox", mcp: "/mcp", sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
-		admin, err := l.freePort()
-		if err != nil {
-			return nil, err
-		}
-		return append([]string{l.bin("signalbox"), "serve", "--listen", at.listen(), "--admin-listen", loopback(admin),
-			"--max-sessions", "100000", "--max-processes", "1000"}, server(l, at)...), nil
+	return serving("signalbox", func(at place) []string { return []string{"--admin-listen", loopback(at.admin)} }, server)
+}
+
+// serving is signalbox under a name, with flags for what operators see.
+func serving(name string, operators func(at place) []string, server func(l *lab, at place) []string) *target {
+	return &target{name: name, mcp: "/mcp", sse: "/sse", argv: func(l *lab, at place) ([]string, error) {
+		return slices.Concat([]string{l.bin("signalbox"), "serve", "--listen", at.listen(), "--max-sessions", "100000", "--max-processes", "1000"},
+			operators(at), server(l, at)), nil
 	}}
 }
+
+func httpServer(_ *lab, at place) []string { return []string{"http://" + at.behind + "/mcp"} }
 
 func stdioServer(isolation string) func(*lab, place) []string {
 	return func(l *lab, _ place) []string {

@@ -9,10 +9,14 @@
 // monitor at the next one: sixteen such servers used three times the processor time for a call.
 // The goroutine is not locked to its thread, as there is no other one to keep out; a lock would
 // only make each time slice end in a switch of threads.
+//
+// It is of the handshake era, with -per-request of that era only: one process of a stdio server
+// has one era.
 package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,10 +30,15 @@ import (
 const flushAt = 256 << 10
 
 func main() {
+	perRequest := flag.Bool("per-request", false, "speak MCP 2026-07-28")
+	flag.Parse()
 	// A collection would wait for this thread, which does not hear of it in a read. What the
 	// loop leaves behind are the buffers that it outgrew.
 	debug.SetGCPercent(-1)
-	s := &server{in: 0, out: 1, buf: make([]byte, 256<<10), pending: make([]byte, 0, 2*flushAt)}
+	s := &server{in: 0, out: 1, buf: make([]byte, 256<<10), pending: make([]byte, 0, 2*flushAt), reply: echo.Call.Answer}
+	if *perRequest {
+		s.reply = echo.Call.AnswerPerRequest
+	}
 	if err := s.serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "echoserver:", err)
 		os.Exit(1)
@@ -39,6 +48,7 @@ func main() {
 // server is owned by the one goroutine that there is.
 type server struct {
 	in, out int // file descriptors
+	reply   func(call echo.Call, dst []byte) []byte
 
 	buf        []byte // what was read and not yet answered is buf[start:end]
 	start, end int
@@ -138,7 +148,7 @@ func (s *server) answer(call echo.Call) error {
 		s.pending = append(call.Step(s.pending, step+1), '\n')
 	}
 	before := len(s.pending)
-	s.pending = call.Answer(s.pending)
+	s.pending = s.reply(call, s.pending)
 	if len(s.pending) > before {
 		s.pending = append(s.pending, '\n')
 	}

@@ -33,9 +33,9 @@ type child struct {
 	out *bufio.Reader
 }
 
-func start(t testing.TB) *child {
+func start(t testing.TB, args ...string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0])}
+	c := &child{cmd: exec.Command(os.Args[0], args...)}
 	c.cmd.Env = append(os.Environ(), asServer+"=1")
 	c.cmd.Stderr = os.Stderr
 	in, err := c.cmd.StdinPipe()
@@ -135,6 +135,19 @@ func TestAnswersWholeLines(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestPerRequest(t *testing.T) {
+	c := start(t, "-per-request")
+	call := request(1, "echo", "one")
+	c.send(t, call+`{"method":"server/discover","id":2}`+"\n")
+	want := string(echo.Parse([]byte(call)).AnswerPerRequest(nil)) + "\n"
+	if got := c.line(t); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if rest := c.end(t); !strings.Contains(rest, `"supportedVersions":["2026-07-28"]`) {
+		t.Errorf("server/discover: %s", rest)
 	}
 }
 

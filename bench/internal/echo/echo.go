@@ -124,8 +124,11 @@ func (c Call) Answer(dst []byte) []byte {
 	case "ping":
 		return append(dst, `,"result":{}}`...)
 	}
-	return append(dst, `,"error":{"code":-32601,"message":"Method not found"}}`...)
+	return append(dst, notFound...)
 }
+
+// notFound ends the answer to a method that the server does not know.
+const notFound = `,"error":{"code":-32601,"message":"Method not found"}}`
 
 func (c Call) appendContent(dst []byte) []byte {
 	switch string(c.Name) {

@@ -32,6 +32,33 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+func TestAnswerPerRequest(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, tc := range []struct{ name, in, want string }{
+		{"echo", `{"method":"tools/call","params":{"name":"echo","arguments":{"message":"m"},` + meta + `},"jsonrpc":"2.0","id":"R1"}`,
+			`{"jsonrpc":"2.0","id":"R1","result":{"resultType":"complete","content":[],"structuredContent":{"message":"m"}}}`},
+		{"discover", `{"method":"server/discover","params":{` + meta + `},"jsonrpc":"2.0","id":1}`,
+			`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},` +
+				`"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo","version":"1.0.0"}}}}`},
+		{"list", `{"method":"tools/list","params":{` + meta + `},"jsonrpc":"2.0","id":2}`,
+			`{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"echo","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}}`},
+		{"a handshake", `{"method":"initialize","params":{"protocolVersion":"2025-11-25"},"jsonrpc":"2.0","id":3}`,
+			`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Method not found"}}`},
+		{"notification", `{"method":"notifications/cancelled"}`, ``},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := string(Parse([]byte(tc.in)).AnswerPerRequest(nil))
+			if got != tc.want || got != "" && !json.Valid([]byte(got)) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	discover := Parse([]byte(`{"method":"server/discover","id":1}`))
+	if got := string(discover.Answer(nil)); !strings.Contains(got, "-32601") {
+		t.Errorf("a server of the handshake era answers server/discover by %s", got)
+	}
+}
+
 func TestSteps(t *testing.T) {
 	for _, tc := range []struct{ name, params, want string }{
 		{"string token", `{"name":"steps","arguments":{"message":"m"},"_meta":{"x":1,"progressToken":"a-1"}}`,

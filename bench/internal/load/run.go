@@ -16,10 +16,10 @@ const grace = 10 * time.Second
 // Plan says what a run does.
 type Plan struct {
 	Endpoint Endpoint
-	Legacy   bool // HTTP+SSE although Streamable HTTP is offered
+	Client   Client
 	Sessions int
 	Bytes    int // of a message's payload
-	Steps    int // notifications of progress to each call, by the tool "steps"; 0: calls of "echo"
+	Steps    int // notifications of progress to each call, by the tool "steps"; 0: calls of "echo". Not with PerRequest
 	Warm     time.Duration
 	Measure  time.Duration
 	// Beside, if set, runs while the sessions call, from the start of the measured time to the end of the context.
@@ -76,7 +76,7 @@ func openAll(p Plan) ([]*caller, error) {
 	deadline := time.Now().Add(p.Warm + p.Measure + grace + time.Duration(p.Sessions)*200*time.Millisecond)
 	var callers []*caller
 	for i := range p.Sessions {
-		s, err := Open(p.Endpoint, p.Legacy, deadline)
+		s, err := Open(p.Endpoint, p.Client, deadline)
 		if err != nil {
 			return callers, fmt.Errorf("open session %d of %d: %w", i+1, p.Sessions, err)
 		}
@@ -88,7 +88,10 @@ func openAll(p Plan) ([]*caller, error) {
 }
 
 func (p Plan) calls(tag string) *Calls {
-	if p.Steps > 0 {
+	switch {
+	case p.Client == PerRequest:
+		return NewPerRequestCalls(tag, p.Bytes)
+	case p.Steps > 0:
 		return NewProgressCalls("steps", tag, p.Bytes, p.Steps)
 	}
 	return NewCalls("echo", tag, p.Bytes, "")

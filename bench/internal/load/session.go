@@ -1,5 +1,6 @@
-// Package load is the benchmark's client: sessions over Streamable HTTP and HTTP+SSE on raw
-// connections, calls that are tagged, and a check of every answer.
+// Package load is the benchmark's client: sessions over Streamable HTTP and HTTP+SSE, and the
+// requests of the per-request era, on raw connections; calls that are tagged, and a check of every
+// answer.
 //
 //	Run → open sessions → caller.work → Session.Call → conn.do → check
 package load
@@ -33,7 +34,16 @@ type Reply struct {
 	First    time.Time // when the first byte of the HTTP answer was there
 }
 
-// Session is one open client session, for one goroutine.
+// Client is a kind of client.
+type Client uint8
+
+const (
+	Streamable  Client = iota // Streamable HTTP of 2025-11-25, in a session
+	EventStream               // HTTP+SSE of 2024-11-05
+	PerRequest                // Streamable HTTP of 2026-07-28, without a session
+)
+
+// Session is one client, with its open session where it has one, for one goroutine.
 type Session interface {
 	// Call sends a request and waits for its response.
 	Call(request []byte) (Reply, error)
@@ -41,16 +51,21 @@ type Session interface {
 	End()
 }
 
-// Open opens a session, by HTTP+SSE where legacy is set or nothing else is offered.
-func Open(e Endpoint, legacy bool, deadline time.Time) (Session, error) {
-	if e.MCP == "" || legacy {
+// Open opens a session of a kind, by HTTP+SSE where nothing else is offered.
+func Open(e Endpoint, kind Client, deadline time.Time) (Session, error) {
+	if e.MCP == "" || kind == EventStream {
 		return openLegacy(e, deadline)
 	}
 	c, err := dial(e.Addr, deadline)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openOn(c, e)
+	var s Session
+	if kind == PerRequest {
+		s, err = perRequestOn(c, e)
+	} else {
+		s, err = openOn(c, e)
+	}
 	if err != nil {
 		c.close()
 		return nil, err
