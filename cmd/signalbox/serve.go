@@ -109,6 +109,7 @@ type app struct {
 	showStderr bool        // to clients, in errors
 	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
+	metrics    *prometheus.Registry
 
 	mu      sync.Mutex
 	servers []*served // those that are offered, in the configuration's order
@@ -121,7 +122,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	if c.AdminListen != "" {
 		recorder = observe.New()
 	}
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics(), metrics: reg}
 	if a.eras, err = newEras(keys.state); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	watch(recorder, a, requests)
 	reg.MustRegister(a.processes, a.policies, a.eras.parked, a.eras.dialogs, sessions, requests, credentials,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
 			a.close()
