@@ -37,7 +37,7 @@ func registry(t *testing.T) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	a, err := c.build(specs, keys, l, io.Discard, slog.New(slog.DiscardHandler))
+	a, err := c.build(specs, keys, l, io.Discard, logs{slog.New(slog.DiscardHandler), new(slog.LevelVar)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func newRigOf(t testing.TB, metrics *live.Metrics, limit func(*live.Limits), cha
 		store.Close()
 	})
 	cfg := Config{
-		Metrics: prometheus.NewRegistry(), Guard: guard.New(nil, []string{"https://app.example.com"}, nil, log), Live: r.live, Recorder: r.rec, Version: "v1",
+		Metrics: prometheus.NewRegistry(), Guard: guard.New(nil, []string{"https://app.example.com"}, nil, log), Live: r.live, Recorder: r.rec, Version: "v1", Log: log, Level: new(slog.LevelVar),
 		Servers: func() []Server { return []Server{{Name: "srv", Kind: "stdio", State: "working"}} },
 	}
 	if change != nil {

@@ -134,6 +134,7 @@ func (c *callSink) End(reason error) {
 	s.delivered(cut && c.st.own)
 	how := outcome(replied, failed, c.refused, reason)
 	c.count(size, how)
+	c.log(how, size)
 	s.m.called()
 	c.audit(how)
 	s.m.leaveLone(c)
