@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -51,9 +52,9 @@ func tell(rec *observe.Recorder, a *app, requests *front.Metrics) {
 	}
 }
 
-func (a *app) adminConfig(reg *prometheus.Registry, g *guard.Guard, token string, rec *observe.Recorder) admin.Config {
+func (a *app) adminConfig(reg *prometheus.Registry, g *guard.Guard, token string, rec *observe.Recorder, level *slog.LevelVar) admin.Config {
 	cfg := admin.Config{
-		Metrics: reg, Guard: g, Token: token, Servers: a.states, Live: a.live, Recorder: rec, Version: versionText(),
+		Metrics: reg, Guard: g, Token: token, Servers: a.states, Live: a.live, Recorder: rec, Version: versionText(), Log: a.log, Level: level,
 	}
 	if a.shared != nil {
 		cfg.Replicas = a.replicas

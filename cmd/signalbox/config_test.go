@@ -139,7 +139,7 @@ mcpServers:
   changed: {SELF, max-sessions: 1}
   added: {SELF}
 `)
-	r.await(`configuration reloaded"?[^\n]*servers"?[:=]3`)
+	r.await(`configuration reloaded"?[^\n]*count"?[:=]3`)
 	r.await(`need a restart"?[^\n]*settings"?[:=]"?drain`)
 	alive()
 	openAt(t, at("added"))
@@ -153,7 +153,7 @@ mcpServers:
 
 	configFile(t, dir, `mcpServers: {lone: {SELF}}`)
 	hangUp(t)
-	r.await(`configuration reloaded"?[^\n]*servers"?[:=]1`)
+	r.await(`configuration reloaded"?[^\n]*count"?[:=]1`)
 	alive()
 	openAt(t, base+"/mcp")
 }

@@ -38,7 +38,7 @@ func (c *connectCmd) run(ctx context.Context, std streams) error {
 	case len(c.ForwardHeader) > 0:
 		return usageError{fmt.Errorf("--forward-header: a client on stdin has no headers")}
 	}
-	log := newLogger(std.err, c.LogLevel, c.LogFormat)
+	log, _ := newLogger(std.err, c.LogLevel, c.LogFormat)
 	gcpace.Start(gcSlack)
 	server := newRemote(remote.Config{
 		Name: hostName(u), URL: u, Header: header, Reinitialize: true,

@@ -66,17 +66,18 @@ func announce(w io.Writer, names []string, base string, adminListener net.Listen
 	fmt.Fprintf(w, "for a client's configuration:\n  %s\n", text)
 }
 
-func newLogger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	_ = l.UnmarshalText([]byte(level)) // an enum of the flag
-	opts := &slog.HandlerOptions{Level: l}
+// newLogger makes the log, whose level may be changed while it is in use.
+func newLogger(w io.Writer, level, format string) (*slog.Logger, *slog.LevelVar) {
+	now := new(slog.LevelVar)
+	_ = now.UnmarshalText([]byte(level)) // an enum of the flag
+	opts := &slog.HandlerOptions{Level: now}
 	if f, ok := w.(*os.File); format == "auto" && ok && isTerminal(f) {
 		format = "text"
 	}
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, opts))
+		return slog.New(slog.NewTextHandler(w, opts)), now
 	}
-	return slog.New(slog.NewJSONHandler(w, opts))
+	return slog.New(slog.NewJSONHandler(w, opts)), now
 }
 
 func isTerminal(f *os.File) bool {

@@ -125,7 +125,7 @@ func (a *app) reload(began *serveCmd, again reparse) {
 	}
 	a.renew()
 	changed := a.offer(specs)
-	a.log.Info("configuration reloaded", "file", began.Config, "servers", len(specs), "changed", changed)
+	a.log.Info("configuration reloaded", "file", began.Config, "count", len(specs), "changed", changed)
 }
 
 // restartNeeded names the settings that differ and are not a server's.

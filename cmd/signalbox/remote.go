@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/config"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/remote"
@@ -119,6 +120,9 @@ func addHeader(h http.Header, from, kv string) error {
 func newRemote(cfg remote.Config, metrics *process.Metrics, log *slog.Logger) *remote.Server {
 	var server *remote.Server
 	cfg.Version, cfg.Log = versionText(), log
+	cfg.Dropped = func(reason string, method mcp.Method) {
+		metrics.Drop(cfg.Name, process.DropReason(reason), method.String())
+	}
 	cfg.Legacy = process.New(process.Config{
 		Name: cfg.Name, What: "the server's event stream",
 		Start: func(h child.Handler, init upstream.Request) (process.Pipe, error) {

@@ -53,7 +53,7 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 	if err != nil {
 		return usageError{err}
 	}
-	log := newLogger(std.err, c.LogLevel, c.LogFormat)
+	log, level := newLogger(std.err, c.LogLevel, c.LogFormat)
 	c.warn(specs, log)
 	// Addresses first: nothing is started for a process that cannot serve.
 	listeners, err := listen(c.Listen, log)
@@ -72,7 +72,7 @@ func (c *serveCmd) run(ctx context.Context, forget func(), std streams, again re
 	if err != nil {
 		return usageError{err}
 	}
-	a, err := c.build(specs, keys, listeners[0], std.err, log)
+	a, err := c.build(specs, keys, listeners[0], std.err, logs{log, level})
 	if err != nil {
 		return err
 	}
@@ -109,19 +109,27 @@ type app struct {
 	showStderr bool        // to clients, in errors
 	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
+	metrics    *prometheus.Registry
 
 	mu      sync.Mutex
 	servers []*served // those that are offered, in the configuration's order
 }
 
-func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writer, log *slog.Logger) (_ *app, err error) {
+// logs is the log with its level.
+type logs struct {
+	*slog.Logger
+	level *slog.LevelVar
+}
+
+func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writer, said logs) (_ *app, err error) {
+	log := said.Logger
 	reg := prometheus.NewRegistry()
 	sessions := live.NewMetrics()
 	var recorder *observe.Recorder // nobody can look where there is no admin listener
 	if c.AdminListen != "" {
 		recorder = observe.New()
 	}
-	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics()}
+	a := &app{drain: c.Drain, log: log, showStderr: !c.Insecure && !c.authorized(), processes: process.NewMetrics(), policies: policy.NewMetrics(), metrics: reg}
 	if a.eras, err = newEras(keys.state, keys.old); err != nil {
 		return nil, err
 	}
@@ -130,7 +138,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	requests, credentials := front.NewMetrics(sessions.Streams), auth.NewMetrics()
 	tell(recorder, a, requests)
 	reg.MustRegister(a.processes, a.policies, a.eras.parked, a.eras.dialogs, sessions, requests, credentials,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		buildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	defer func() {
 		if err != nil {
 			a.close()
@@ -191,7 +199,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	a.front = front.New(clientSide)
 	peers.set(http.HandlerFunc(a.front.ServePeer))
 	a.offer(specs)
-	a.admin = admin.Handler(a.adminConfig(reg, g, keys.admin, recorder))
+	a.admin = admin.Handler(a.adminConfig(reg, g, keys.admin, recorder, said.level))
 	return a, nil
 }
 

@@ -182,6 +182,6 @@ func (c *serveCmd) warn(specs []spec, log *slog.Logger) {
 		log.Warn("configuration: " + text)
 	}
 	if len(c.file.Ignored) > 0 {
-		log.Info("configuration: keys that mean nothing here", "keys", strings.Join(c.file.Ignored, ", "))
+		log.Info("configuration: keys that mean nothing here", "settings", strings.Join(c.file.Ignored, ", "))
 	}
 }

@@ -11,12 +11,14 @@
 //	  GET    /api/v1/replicas              see ReplicaList
 //	  GET    /api/v1/series                see Series
 //	  GET    /api/v1/refusals              see RefusalList
+//	  GET    /api/v1/log-level             see LogLevel; PUT changes it
 //
 // Nothing here holds a session id, a secret or the contents of a message.
 package admin
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +42,8 @@ type Config struct {
 	// they are those known from before. nil: the process is alone.
 	Replicas func(context.Context) ([]Replica, error)
 	Version  string
+	Log      *slog.Logger
+	Level    *slog.LevelVar // of the log
 }
 
 // Handler serves operators.
@@ -59,5 +63,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET /api/v1/replicas", a.replicas)
 	mux.HandleFunc("GET /api/v1/series", a.series)
 	mux.HandleFunc("GET /api/v1/refusals", a.refusals)
+	mux.HandleFunc("GET /api/v1/log-level", a.logLevel)
+	mux.HandleFunc("PUT /api/v1/log-level", a.setLogLevel)
 	return newGate(cfg.Guard, cfg.Token, mux)
 }

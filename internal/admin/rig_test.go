@@ -58,26 +58,34 @@ func (s somebody) String() string { return "key " + string(s) }
 
 // rig is a handler with a manager of sessions behind it.
 type rig struct {
-	t       *testing.T
+	t       testing.TB
 	live    *live.Manager
 	backend *live.Backend
 	rec     *observe.Recorder
 	handler http.Handler
 }
 
-func newRig(t *testing.T, change func(*Config)) *rig {
+func newRig(t testing.TB, change func(*Config)) *rig {
+	return newRigOf(t, live.NewMetrics(), nil, change)
+}
+
+func newRigOf(t testing.TB, metrics *live.Metrics, limit func(*live.Limits), change func(*Config)) *rig {
+	limits := live.DefaultLimits()
+	if limit != nil {
+		limit(&limits)
+	}
 	store := session.NewMemory()
 	log := slog.New(slog.DiscardHandler)
 	r := &rig{t: t, rec: observe.New(), backend: &live.Backend{Name: "srv", Server: echoServer{}}}
 	r.live = live.NewManager(live.Config{
-		Limits: live.DefaultLimits(), Store: store, Key: []byte("a key of thirty-two bytes or more"), Metrics: live.NewMetrics(), Log: log, Observe: r.rec,
+		Limits: limits, Store: store, Key: []byte("a key of thirty-two bytes or more"), Metrics: metrics, Log: log, Observe: r.rec,
 	})
 	t.Cleanup(func() {
 		r.live.Close()
 		store.Close()
 	})
 	cfg := Config{
-		Metrics: prometheus.NewRegistry(), Guard: guard.New(nil, []string{"https://app.example.com"}, nil, log), Live: r.live, Recorder: r.rec, Version: "v1",
+		Metrics: prometheus.NewRegistry(), Guard: guard.New(nil, []string{"https://app.example.com"}, nil, log), Live: r.live, Recorder: r.rec, Version: "v1", Log: log, Level: new(slog.LevelVar),
 		Servers: func() []Server { return []Server{{Name: "srv", Kind: "stdio", State: "working"}} },
 	}
 	if change != nil {

@@ -248,7 +248,7 @@ func (l *Log) write(lines []byte) (n int, ok bool) {
 		l.torn = err != nil && n > 0 && lines[n-1] != '\n'
 	}
 	if err != nil && !l.failing {
-		l.log.Error("the audit log cannot be written; lines are lost until it can", "error", err)
+		l.log.Error("the audit log cannot be written; lines are lost until it can", "err", err)
 	}
 	l.failing = err != nil
 	return n, !l.failing

@@ -194,7 +194,7 @@ func (i *issuer) fly(f *flight) {
 		return
 	}
 	if i.failures > 0 || i.keys.Load() == nil {
-		i.log.Info("the keys of an issuer were fetched", "issuer", i.name, "keys", len(set.keys))
+		i.log.Info("the keys of an issuer were fetched", "issuer", i.name, "count", len(set.keys))
 	}
 	i.metrics.refreshes.WithLabelValues(i.name, "ok").Inc()
 	i.keys.Store(set)
@@ -212,7 +212,7 @@ func (i *issuer) failedLocked(err error) {
 	if i.failures == 1 {
 		level = slog.LevelWarn
 	}
-	i.log.Log(i.ctx, level, "the keys of an issuer cannot be fetched", "issuer", i.name, "error", err,
+	i.log.Log(i.ctx, level, "the keys of an issuer cannot be fetched", "issuer", i.name, "err", err,
 		"hint", "tokens under keys that are known still work for an hour; others get 503 meanwhile")
 }
 

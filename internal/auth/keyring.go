@@ -106,12 +106,12 @@ func (k *keyring) poll() {
 	switch {
 	case err != nil && err.Error() != k.last:
 		k.last = err.Error()
-		k.log.Error("the key file is not taken; the keys of before stay valid", "error", err)
+		k.log.Error("the key file is not taken; the keys of before stay valid", "err", err)
 	case err == nil && k.last != "":
 		k.last = ""
-		k.log.Info("the key file is good again", "keys", len(*k.keys.Load()))
+		k.log.Info("the key file is good again", "count", len(*k.keys.Load()))
 	case err == nil && !sameKeys(*before, *k.keys.Load()):
-		k.log.Info("the key file was read anew", "keys", len(*k.keys.Load()))
+		k.log.Info("the key file was read anew", "count", len(*k.keys.Load()))
 	}
 }
 

@@ -104,6 +104,6 @@ func (l *listSink) End(reason error) {
 func (a *Annotations) Tools(reply []byte) []byte {
 	a.cache.Learn("", reply)
 	return header.WithoutInvalid(reply, func(tool, reason string) {
-		a.log.Warn("a tool of the server is left out: its x-mcp-header is not valid", "tool", tool, "why", reason)
+		a.log.Warn("a tool of the server is left out: its x-mcp-header is not valid", "tool", tool, "reason", reason)
 	})
 }

@@ -178,7 +178,7 @@ func (s *Server) lookFor(l *looking, key string) {
 				e.perRequest = yes
 			}
 		})
-		s.cfg.Log.Info("era of the server found", "per_request", f.PerRequest, "why", f.Reason)
+		s.cfg.Log.Info("era of the server found", "per_request", f.PerRequest, "reason", f.Reason)
 	} else {
 		s.cfg.Log.Warn("era of the server not found", "err", err)
 	}

@@ -98,7 +98,7 @@ func (p *Process) live() {
 	_ = p.stderr.SetReadDeadline(time.Unix(1, 0))
 	p.parts.Wait()
 	p.tree.close()
-	p.log.Debug("process ended", "how", p.info.String())
+	p.log.Debug("process ended", "reason", p.info.String())
 	p.sup.release(p)
 	close(p.done)
 }

@@ -123,7 +123,7 @@ func (l *lineLog) flush() {
 
 func (l *lineLog) report() {
 	if l.suppressed > 0 {
-		l.log.Info("stderr lines suppressed", "lines", l.suppressed)
+		l.log.Info("stderr lines suppressed", "count", l.suppressed)
 		l.suppressed = 0
 	}
 }

@@ -77,7 +77,7 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 	}
 	s.watch = newWatchdog(s)
 	if err := s.reaper.prepare(); err != nil {
-		s.log.Warn("orphans of child processes will not be reaped", "error", err)
+		s.log.Warn("orphans of child processes will not be reaped", "err", err)
 	}
 	s.inner.Go(s.spawn)
 	s.inner.Go(s.reap)

@@ -100,7 +100,7 @@ func (t *tree) signalMembersLocked(sig syscall.Signal) bool {
 
 func (t *tree) signalLocked(pid int, sig syscall.Signal) {
 	if err := unix.Kill(pid, sig); err != nil && err != unix.ESRCH {
-		t.log.Debug("cannot signal process", "target", pid, "signal", sig.String(), "error", err)
+		t.log.Debug("cannot signal process", "pid", pid, "signal", sig.String(), "err", err)
 	}
 }
 

@@ -29,7 +29,7 @@ func newTree(pid int, log *slog.Logger) *tree {
 	t := &tree{log: log, pid: pid}
 	job, err := newJob(pid)
 	if err != nil {
-		log.Warn("process has no job object; what it starts may outlive it", "error", err)
+		log.Warn("process has no job object; what it starts may outlive it", "err", err)
 		return t
 	}
 	t.job = job
@@ -88,7 +88,7 @@ func (t *tree) kill() bool {
 		err = terminate(t.pid)
 	}
 	if err != nil {
-		t.log.Debug("cannot terminate process", "error", err)
+		t.log.Debug("cannot terminate process", "err", err)
 	}
 	return t.pid != 0 // what is in a terminated job is as good as gone
 }

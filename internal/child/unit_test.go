@@ -152,13 +152,13 @@ func TestLineLog(t *testing.T) {
 	for range 30 {
 		l.write([]byte("w\n"))
 	}
-	wantContains(t, log.String(), "lines=102")
+	wantContains(t, log.String(), "count=102")
 	if got := strings.Count(log.String(), "line=w"); got != logPerSecond {
 		t.Errorf("%d lines a second later", got)
 	}
 	l.write([]byte("end"))
 	l.end()
-	wantContains(t, log.String(), "lines=11")
+	wantContains(t, log.String(), "count=11")
 }
 
 func TestLoggerIsRequired(t *testing.T) {

@@ -60,7 +60,7 @@ func (w *watchdog) start() {
 }
 
 func (w *watchdog) warn(err error) {
-	w.sup.log.Warn("no watchdog: child processes may outlive a SIGKILL of this process", "error", err)
+	w.sup.log.Warn("no watchdog: child processes may outlive a SIGKILL of this process", "err", err)
 }
 
 // watchdogRun is one life of the watchdog process.

@@ -168,7 +168,7 @@ func (x *exchange) stream(reader *live.Reader, events []live.Event) {
 		return
 	}
 	out := x.openStream(reader, events)
-	gauge := x.f.cfg.Metrics.streams(x.b.Name)
+	gauge := x.f.cfg.Metrics.streams(x.b.Name, x.perRequest)
 	gauge.Inc()
 	defer gauge.Dec()
 	id := func(e live.Event) string { return reader.EventID(e.Seq) }

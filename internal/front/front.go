@@ -51,8 +51,8 @@ type Metrics struct {
 	refused *prometheus.CounterVec // reason
 	bytes   *prometheus.CounterVec // direction: "in" from clients, "out" to them
 	in, out prometheus.Counter
-	Streams *prometheus.GaugeVec // server, transport
-	gauges  sync.Map             // server → prometheus.Gauge
+	Streams *prometheus.GaugeVec // server, transport, era
+	gauges  sync.Map             // streamsOf → prometheus.Gauge
 	// Refused is told the reason of each request that is answered with an error of
 	// Signalbox itself, by any goroutine; nil: nobody is. Set before the first request.
 	Refused func(reason string)
@@ -69,11 +69,17 @@ func NewMetrics(streams *prometheus.GaugeVec) *Metrics {
 	return m
 }
 
+type streamsOf struct{ server, era string }
+
 // streams is the gauge of a server's streams, found quicker than by its labels.
-func (m *Metrics) streams(server string) prometheus.Gauge {
-	g, ok := m.gauges.Load(server)
+func (m *Metrics) streams(server string, perRequest bool) prometheus.Gauge {
+	key := streamsOf{server, live.EraHandshake}
+	if perRequest {
+		key.era = live.EraPerRequest
+	}
+	g, ok := m.gauges.Load(key)
 	if !ok {
-		g, _ = m.gauges.LoadOrStore(server, m.Streams.WithLabelValues(server, "streamable"))
+		g, _ = m.gauges.LoadOrStore(key, m.Streams.WithLabelValues(server, "streamable", key.era))
 	}
 	return g.(prometheus.Gauge)
 }

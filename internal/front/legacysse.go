@@ -35,7 +35,7 @@ func (f *Front) sse(w http.ResponseWriter, r *http.Request, b *live.Backend, bas
 	}
 	x := &exchange{f: f, w: w, r: r, b: b}
 	streamHeaders(w)
-	gauge := f.cfg.Metrics.Streams.WithLabelValues(b.Name, "sse")
+	gauge := f.cfg.Metrics.Streams.WithLabelValues(b.Name, "sse", live.EraHandshake)
 	gauge.Inc()
 	defer gauge.Dec()
 	// A reference with an absolute path: right behind any host name and TLS.

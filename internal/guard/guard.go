@@ -138,7 +138,7 @@ func isIP(name string) bool {
 // refuse logs each refused value once.
 func (g *Guard) refuse(what, value, flag string) error {
 	if g.told.first(what + " " + value) {
-		g.log.Warn("request refused: its "+what+" is not allowed", what, value, "hint", "allow it with "+flag)
+		g.log.Warn("request refused: its "+what+" is not allowed", "header", what, "value", value, "hint", "allow it with "+flag)
 	}
 	return &Refused{What: what, Flag: flag}
 }

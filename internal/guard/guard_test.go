@@ -93,7 +93,7 @@ func TestRefusalsAreLoggedOnceEach(t *testing.T) {
 		_, _ = check(g, "evil.example")
 		_, _ = check(g, "localhost", "https://evil.example")
 	}
-	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "host=evil.example") || !strings.Contains(log.String(), "--allowed-origin") {
+	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "header=host value=evil.example") || !strings.Contains(log.String(), "--allowed-origin") {
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
 	for i := range 10_000 {

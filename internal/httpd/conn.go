@@ -105,7 +105,7 @@ func (c *conn) serve() {
 		}
 		var no *refusal
 		if errors.As(err, &no) {
-			c.s.cfg.Log.Debug("http: request refused", "remote", c.remote, "status", no.status, "reason", no.text)
+			c.s.cfg.Log.Debug("http: request refused", "client", c.remote, "status", no.status, "reason", no.text)
 			c.writeBefore(writeGrace)
 			if c.write(no.response()) == nil {
 				c.linger()
@@ -178,7 +178,7 @@ func (c *conn) linger() {
 // end closes the connection, also after a panic of the handler.
 func (c *conn) end() {
 	if p := recover(); p != nil && p != http.ErrAbortHandler {
-		c.s.cfg.Log.Error("http: handler panicked", "remote", c.remote, "panic", p, "stack", string(debug.Stack()))
+		c.s.cfg.Log.Error("http: handler panicked", "client", c.remote, "panic", p, "stack", string(debug.Stack()))
 	}
 	c.state.Store(stateClosed)
 	if c.handed {

@@ -30,7 +30,7 @@ func (c *conn) handshake() (handed bool, err error) {
 			_ = plain.Conn.SetWriteDeadline(time.Now().Add(writeGrace))
 			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 		}
-		c.s.cfg.Log.Debug("http: TLS handshake failed", "remote", c.remote, "err", err)
+		c.s.cfg.Log.Debug("http: TLS handshake failed", "client", c.remote, "err", err)
 		return false, err
 	}
 	state := t.ConnectionState()

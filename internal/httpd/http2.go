@@ -145,6 +145,6 @@ func (l errorLog) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("panic")) {
 		level = slog.LevelError
 	}
-	l.log.Log(context.Background(), level, "http: HTTP/2", "text", string(bytes.TrimSpace(p)))
+	l.log.Log(context.Background(), level, "http: HTTP/2", "err", string(bytes.TrimSpace(p)))
 	return len(p), nil
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +88,7 @@ func (w *response) WriteHeader(status int) {
 	}
 	if w.status != 0 {
 		_, file, line, _ := runtime.Caller(1)
-		w.x.ctx.c.s.cfg.Log.Warn("http: superfluous WriteHeader", "file", file, "line", line)
+		w.x.ctx.c.s.cfg.Log.Warn("http: superfluous WriteHeader", "file", file+":"+strconv.Itoa(line))
 		return
 	}
 	if status < 100 || status > 999 {

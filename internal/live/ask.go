@@ -48,8 +48,8 @@ var errNoAsker = upstream.Errorf(mcp.CodeInternal, "era", "this server is not re
 // refuse ends a call that was not sent. One that is for another replica is no
 // refusal, and that one's to write down.
 func (s *Session) refuse(sink *callSink, r *Reader, err error) {
-	if errors.As(err, new(*upstream.Elsewhere)) {
-		sink.audited = nil
+	if isAway(err) {
+		sink.audited, sink.size.away = nil, true
 	}
 	sink.refused = true
 	sink.End(err)

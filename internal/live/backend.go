@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
@@ -28,6 +29,8 @@ type Backend struct {
 	lone         int // calls that are of no session
 	perPrincipal map[string]int
 	state        State
+
+	metrics atomic.Pointer[serverMetrics] // see Metrics.of
 }
 
 // State is how a server has done so far.

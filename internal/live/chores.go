@@ -94,7 +94,7 @@ func (c *chores) run() {
 		c.mu.Unlock()
 		for k, work := range todo {
 			if c.ctx.Err() != nil {
-				c.log.Warn("session records not written: the store is out of reach", "records", len(todo))
+				c.log.Warn("session records not written: the store is out of reach", "count", len(todo))
 				return
 			}
 			c.do(k, work)

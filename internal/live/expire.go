@@ -126,14 +126,14 @@ func (s *Session) idleHere(reason error) {
 	}
 }
 
-func (m *Manager) callStarted() {
-	m.calls.Add(1)
-	m.cfg.Metrics.inFlight.Inc()
+func (s *Session) callStarted() {
+	s.m.calls.Add(1)
+	s.callGauge().Inc()
 }
 
-func (m *Manager) callEnded() {
-	m.cfg.Metrics.inFlight.Dec()
-	if m.calls.Add(-1) == 0 {
+func (s *Session) callEnded() {
+	s.callGauge().Dec()
+	if m := s.m; m.calls.Add(-1) == 0 {
 		select {
 		case m.quiet <- struct{}{}:
 		default:

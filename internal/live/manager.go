@@ -325,7 +325,7 @@ func (m *Manager) remove(s *Session, reason error, away bool) (first bool) {
 	m.mu.Unlock()
 	if counted {
 		m.cfg.Metrics.closed(s.backend.Name, s.transport)
-		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "why", reason.Error())
+		m.cfg.Log.Info("session ended", "session", s.Hash(), "server", s.backend.Name, "reason", reason.Error())
 		s.audit("ended", reason.Error())
 	}
 	return counted

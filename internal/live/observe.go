@@ -166,7 +166,9 @@ func (st *Stream) writtenLocked(pos uint64) {
 		return
 	}
 	now := time.Now()
-	st.s.m.cfg.Observe.Added(now, st.lag.told+now.Sub(st.lag.at))
+	added := st.lag.told + now.Sub(st.lag.at)
+	st.s.m.cfg.Observe.Added(now, added)
+	st.s.m.cfg.Metrics.of(st.s.backend).added.Observe(added.Seconds())
 	st.lag = lag{}
 }
 

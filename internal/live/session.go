@@ -171,7 +171,7 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	st.sinks = append(st.sinks, sink)
 	s.calls++
 	s.sawLocked(req)
-	s.m.callStarted()
+	s.callStarted()
 	return sink
 }
 

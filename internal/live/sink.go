@@ -27,7 +27,8 @@ type callSink struct {
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
 	replied bool
-	failed  bool          // by an error; kept for the audit log only
+	failed  bool // by an error of the server
+	size    measured
 	handed  time.Duration // from arrived until its server had it; 0: not known
 	given   bool          // its place in flight is free again
 	over    bool
@@ -36,6 +37,7 @@ type callSink struct {
 
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
 	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now(), arrived: req.Arrived}
+	c.measure(req)
 	if st.s.m.cfg.Audit != nil {
 		c.audited = auditedOf(req)
 	}
@@ -61,9 +63,7 @@ func (c *callSink) deliverLocked(f upstream.Frame) (verdict upstream.Verdict, cu
 	switch f.Relation {
 	case upstream.Reply:
 		c.replied = true
-		if c.audited != nil {
-			_, c.failed = wire.Lookup(f.Data, "error")
-		}
+		c.answeredLocked(f.Data)
 		c.giveLocked()
 		if c.method == mcp.Initialize {
 			s.answeredLocked(f.Data)
@@ -122,20 +122,23 @@ func (c *callSink) End(reason error) {
 			c.st.retryAfter = e.RetryAfter
 		}
 		data := c.errorReply(reason)
+		c.size.out = len(data)
 		cut = c.st.appendLocked(data, reply)
 		s.failedLocked(c, len(data), reason)
 	}
 	failedStart := c.method == mcp.Initialize && !s.accepted
-	replied, failed := c.replied, c.failed
+	replied, failed, size := c.replied, c.failed, c.size
 	abandoned := c.method == mcp.Initialize && s.abandoned
 	s.closeCallLocked(c)
 	s.mu.Unlock()
 	s.delivered(cut && c.st.own)
-	s.m.cfg.Metrics.ended(s.backend.Name, c.method, c.started)
+	how := outcome(replied, failed, c.refused, reason)
+	c.count(size, how)
+	c.log(how, size)
 	s.m.called()
-	c.audit(outcome(replied, failed, c.refused, reason))
+	c.audit(how)
 	s.m.leaveLone(c, replied, reason)
-	s.m.callEnded()
+	s.callEnded()
 	switch {
 	case c.method != mcp.Initialize:
 		return

@@ -57,6 +57,9 @@ const (
 	methodCount
 )
 
+// MethodCount is above every Method.
+const MethodCount = int(methodCount)
+
 // MethodOf returns the method that name, the decoded content of a message's
 // "method" member, stands for; the comparison is exact. It does not allocate.
 func MethodOf(name []byte) Method {

@@ -88,7 +88,7 @@ func (r *refusals) unreadable(why error) {
 	said := cut([]byte(why.Error()), maxLogName)
 	r.tell(kindList, said)
 	if r.first(kindList, said) {
-		r.log.Warn("the server's list cannot be read, so it cannot be filtered; its client gets an error", "why", said)
+		r.log.Warn("the server's list cannot be read, so it cannot be filtered; its client gets an error", "reason", said)
 	}
 }
 

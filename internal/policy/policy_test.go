@@ -143,7 +143,7 @@ func TestUnreadableListBecomesAnError(t *testing.T) {
 	if got := to.data(); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q", got)
 	}
-	if x.refusals(kindList) != 1 || !contains(&x.log, `why="tools[1]: no string name"`) {
+	if x.refusals(kindList) != 1 || !contains(&x.log, `reason="tools[1]: no string name"`) {
 		t.Errorf("%d refused, log %s", x.refusals(kindList), &x.log)
 	}
 }

@@ -165,7 +165,7 @@ func (f *feed) acknowledged(data []byte) {
 	}
 	c.mu.Unlock()
 	if refused > 0 {
-		c.srv.cfg.Log.Warn("the server does not tell any more of changes of resources that a session watches", "resources", refused)
+		c.srv.cfg.Log.Warn("the server does not tell any more of changes of resources that a session watches", "count", refused)
 	}
 	do.run()
 	more.run()

@@ -46,7 +46,7 @@ func (s *Store) connect() (*link, error) {
 func (s *Store) noTracking(err error) {
 	if !s.untracked.Swap(true) {
 		s.cfg.Log.Warn("session store refuses CLIENT TRACKING: works without local copies, each lookup asks it",
-			"address", s.target.String(), "error", s.text(err))
+			"address", s.target.String(), "err", s.text(err))
 	}
 }
 
@@ -145,9 +145,9 @@ func (s *Store) note(err error) {
 	case !changed, was == kindNetwork && k == kindTimeout, was == kindTimeout && k == kindNetwork:
 		// one outage shows as either
 	case k == kindAuth:
-		log.Warn("session store: authentication failed: check user, password and permissions of --store", "error", s.text(err))
+		log.Warn("session store: authentication failed: check user, password and permissions of --store", "err", s.text(err))
 	default:
-		log.Warn("session store is out of reach", "reason", string(k), "error", s.text(err))
+		log.Warn("session store is out of reach", "reason", string(k), "err", s.text(err))
 	}
 	s.cfg.Metrics.up.Set(0)
 }

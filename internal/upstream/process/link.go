@@ -171,7 +171,7 @@ func (l *link) Exit(info child.ExitInfo) {
 	h.mu.Unlock()
 	if unasked {
 		h.srv.count.crashes.Inc()
-		h.log.Warn("server process ended", "how", info.String(), "open_calls", len(ended))
+		h.log.Warn("server process ended", "reason", info.String(), "count", len(ended))
 	}
 	failAll(ended)
 	if events != nil {

@@ -73,6 +73,14 @@ func (m *Metrics) all() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{m.Drops, m.Starts, m.Crashes, m.Bytes}
 }
 
+// Drop counts a message of a server that is no process.
+func (m *Metrics) Drop(server string, reason DropReason, method string) {
+	m.Drops.WithLabelValues(server, string(reason)).Inc()
+	if m.Dropped != nil {
+		m.Dropped(server, reason, method)
+	}
+}
+
 // counters are the metrics of one server, looked up once.
 type counters struct {
 	in, out, starts, crashes prometheus.Counter

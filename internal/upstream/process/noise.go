@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -45,11 +46,23 @@ func (n *noise) warn(log *slog.Logger, what string, line []byte) {
 	more, quiet := n.countLocked(time.Now())
 	n.mu.Unlock()
 	if more > 0 {
-		log.Warn("more bad lines on the server's stdout", "lines", more)
+		log.Warn("more bad lines on the server's stdout", "count", more)
 	}
-	if !quiet {
-		log.Warn(what, "line", strings.ToValidUTF8(cut(string(line[:min(len(line), 256)]), 200), "\uFFFD"), "bytes", len(line))
+	if quiet {
+		return
 	}
+	if looksLikeMessage(line) && !log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Warn(what, "bytes", len(line), "hint", "the line begins like a message, so it is shown at --log-level debug only")
+		return
+	}
+	log.Warn(what, "line", strings.ToValidUTF8(cut(string(line[:min(len(line), 256)]), 200), "\uFFFD"), "bytes", len(line))
+}
+
+// looksLikeMessage: what may be contents of a call does not stand in the log
+// below debug, however broken it is.
+func looksLikeMessage(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return len(line) > 1 && (line[0] == '{' || line[0] == '[' && line[1] == '{')
 }
 
 // countLocked tells whether one more line must go unlogged, and at the begin

@@ -97,7 +97,7 @@ func TestNoiseAroundAnAnswer(t *testing.T) {
 	if n := log.warnings("skipped"); n != noisePerMinute+1 {
 		t.Errorf("%d lines of noise were logged", n)
 	}
-	if n := log.warnings("lines=9990"); n != 1 {
+	if n := log.warnings("count=9990"); n != 1 {
 		t.Errorf("the rest was counted %d times", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -185,8 +186,13 @@ func excerpt(resp *h1.Response) string {
 	return quoteBody(resp.ContentType, b)
 }
 
-// cut bounds what is quoted of a server.
+// queries are those of URLs in a text. Servers quote the URL that they were asked
+// for, and its query may hold a token.
+var queries = regexp.MustCompile(`\?[^\s"'<>?]*=[^\s"'<>]*`)
+
+// cut bounds what is quoted of a server, and leaves out what may be secret in it.
 func cut(s string) string {
+	s = queries.ReplaceAllString(s[:min(len(s), 4<<10)], "?...")
 	if len(s) <= 200 {
 		return s
 	}

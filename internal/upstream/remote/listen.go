@@ -95,6 +95,7 @@ func (l *listener) follow(t target) bool {
 		e, err := r.Next()
 		if errors.Is(err, sse.ErrTooLarge) {
 			l.c.srv.cfg.Log.Warn("event on the server's stream above the limit (--max-message); dropped")
+			l.c.srv.dropped(dropOversize, mcp.Other)
 			l.note(sse.Event{HasID: true, Retry: -1}) // or it would come again and again
 		}
 		if err != nil {
@@ -141,6 +142,11 @@ func (l *listener) message(t target, data []byte) {
 	msg, err := wire.Parse(data)
 	if err != nil || msg.Kind == wire.Response {
 		c.srv.cfg.Log.Warn("event on the server's stream that belongs to nobody; dropped", "bytes", len(data))
+		reason := dropForeign
+		if err != nil {
+			reason = dropNoise
+		}
+		c.srv.dropped(reason, mcp.Other)
 		return
 	}
 	f := upstream.Frame{Data: msg.Raw, Method: mcp.MethodOf(msg.MethodName())}

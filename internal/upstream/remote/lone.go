@@ -151,7 +151,8 @@ func appendMetadata(dst []byte, req *upstream.Request) []byte {
 // the call's own. There are no requests to the client.
 func (k *call) own(f upstream.Frame, msg *wire.Message) {
 	if msg.Kind == wire.Request {
-		k.c.srv.cfg.Log.Warn("the server sent a request on a response stream, which MCP 2026-07-28 forbids; dropped", "method", f.Method)
+		k.c.srv.cfg.Log.Warn("the server sent a request on a response stream, which MCP 2026-07-28 forbids; dropped", "method", f.Method.String())
+		k.c.srv.dropped(dropRequest, f.Method)
 		return
 	}
 	f.Relation = upstream.Own

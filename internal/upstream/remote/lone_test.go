@@ -147,8 +147,13 @@ func TestAskStream(t *testing.T) {
 			send(": hello\n\n" + data(prog) + "id: 7\n" + data(ask) + data(logMs) + data("nonsense") + data(result("3", "{}")) + data(result(idOf(r), `{"resultType":"complete"}`)))
 			send(data(prog)) // too late
 		})
+		dropped := make(map[string]int)
+		srv.cfg.Dropped = func(reason string, method mcp.Method) { dropped[reason+" "+method.String()]++ }
 		sink, _ := lone(t, srv, askTool)
 		must(t, sink.end())
+		if want := map[string]int{"refused_request elicitation/create": 1, "noise other": 1, "foreign_id other": 1}; !maps.Equal(dropped, want) {
+			t.Errorf("dropped %v, want %v", dropped, want)
+		}
 		for _, want := range []struct {
 			data     string
 			relation upstream.Relation

@@ -163,7 +163,7 @@ func (c *conn) calm(gone <-chan struct{}) bool {
 
 // lose ends the session because the server no longer has it.
 func (c *conn) lose(cause error) error {
-	c.srv.cfg.Log.Info("the server has lost a session", "cause", rootCause(cause).Error())
+	c.srv.cfg.Log.Info("the server has lost a session", "err", rootCause(cause).Error())
 	c.End(upstream.ErrLost)
 	return upstream.ErrLost
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/buf"
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
@@ -46,6 +47,9 @@ type Config struct {
 	// session, over a stream and POSTs instead of pipes.
 	Legacy upstream.Server
 	Log    *slog.Logger
+	// Dropped is told of each message that is not passed on, by any goroutine, and
+	// must not block; nil: nobody is. reason is one of a fixed set.
+	Dropped func(reason string, method mcp.Method)
 
 	// For tests: how names are resolved and connections made.
 	resolve func(ctx context.Context, host string) ([]string, error)

@@ -117,6 +117,7 @@ func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err e
 		switch {
 		case err != nil:
 			log.Warn("event from the server that is no JSON-RPC message; skipped", "bytes", len(e.Data))
+			k.c.srv.dropped(dropNoise, mcp.Other)
 		case k.cancelsListen(&msg):
 			k.delivered()
 			k.endListen()
@@ -129,6 +130,7 @@ func (k *call) stream(t target, resp *h1.Response, at *cursor) (done bool, err e
 			return true, k.reply(t, resp, &msg)
 		default:
 			log.Warn("response from the server under an id that nobody asked with; dropped")
+			k.c.srv.dropped(dropForeign, mcp.Other)
 		}
 	}
 }
