@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -35,9 +36,10 @@ type conn struct {
 type origin struct {
 	principal upstream.Principal
 	header    http.Header
+	span      *trace.Span
 }
 
-func originOf(req *upstream.Request) origin { return origin{req.Principal, req.Header} }
+func originOf(req *upstream.Request) origin { return origin{req.Principal, req.Header, req.Span} }
 
 func newConn(s *Server, init *upstream.Request, events upstream.Sink) *conn {
 	return &conn{
