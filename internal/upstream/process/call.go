@@ -47,7 +47,8 @@ type call struct {
 // copied, so that an open call does not hold the body of its request.
 func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 	m := &req.Msg
-	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink, header: req.Header, span: req.Span}
+	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink, header: req.Header}
+	k.span = req.Span
 	k.id = bytes.Clone(m.Bytes(m.ID))
 	if tok := m.Bytes(m.P.MetaToken); wire.ValidIDToken(tok) {
 		k.token = bytes.Clone(tok)
