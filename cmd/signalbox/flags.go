@@ -53,6 +53,7 @@ type serveCmd struct {
 	StateKeyFile    string `type:"path" placeholder:"FILE" help:"Key for what signalbox signs and seals (event ids, records), at least 32 bytes; derived from the peers' secret or random if not set."`
 	OldStateKeyFile string `type:"path" placeholder:"FILE" help:"The key that --state-key-file held before: a requestState that it sealed is still good."`
 	AuditLog        string `placeholder:"FILE" help:"File for a line of JSON for each call and session, without arguments and secrets; - is stderr. SIGHUP opens it anew."`
+	TraceEndpoint   string `placeholder:"URL" help:"OpenTelemetry collector that takes traces as OTLP over HTTP; off if empty and OTEL_EXPORTER_OTLP_ENDPOINT is not set."`
 	LogLevel        string `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat       string `default:"auto" enum:"auto,text,json" help:"text or json; auto: text on a terminal."`
 

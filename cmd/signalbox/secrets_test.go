@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-mcp/signalbox/internal/auth"
+	"github.com/signalbox-mcp/signalbox/internal/trace/tracetest"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -91,7 +92,8 @@ mcpServers:
   far: {url: "http://127.0.0.1:1/mcp?token=marker-query"`+where+`
   nowhere: {url: "http://no-such-host.invalid/mcp?token=marker-query"`+where+`
 `, exe, childMode, site.URL))
-	r, base := serveFile(t, path, "--log-level", "debug", "--auth-keys", keys, "--admin-listen", "127.0.0.1:0", "--audit-log", filepath.Join(dir, "audit"))
+	collector := tracetest.New(t)
+	r, base := serveFile(t, path, "--trace-endpoint", collector.URL, "--log-level", "debug", "--auth-keys", keys, "--admin-listen", "127.0.0.1:0", "--audit-log", filepath.Join(dir, "audit"))
 	admin := strings.TrimSuffix(r.await(`metrics          (http://\S+)`), "/metrics")
 	x := &secretClient{t: t, key: key, secrets: []string{key}}
 	for _, server := range []string{"local", "shared", "none", "dies", "http", "modern", "fault", "text", "moved", "wrong", "far", "nowhere"} {
@@ -114,9 +116,10 @@ mcpServers:
 	out, log := r.text()
 	x.look("stdout", out)
 	x.look("the log", log)
+	x.look("the traces", collector.Raw())
 	text, _ := os.ReadFile(filepath.Join(dir, "audit"))
 	x.look("the audit log", string(text))
-	for _, sure := range []string{"call ended", "server process could not be started", "session opened", "request refused", `"session":"`, "signalbox_refused_total", "tools/call"} {
+	for _, sure := range []string{"call ended", "server process could not be started", "session opened", "request refused", `"session":"`, "signalbox_refused_total", "tools/call", "mcp.method.name"} {
 		if !strings.Contains(log+x.seen.String(), sure) {
 			t.Errorf("%q stands nowhere: this test sees too little", sure)
 		}

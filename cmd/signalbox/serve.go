@@ -31,6 +31,7 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/observe"
 	"github.com/signalbox-mcp/signalbox/internal/policy"
 	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/upstream/process"
 )
 
@@ -110,6 +111,7 @@ type app struct {
 	buffers    buf.Pool    // of front, process and child: whoever is done with a message gives its buffer back
 	admin      http.Handler
 	metrics    *prometheus.Registry
+	trace      *trace.Tracer // nil: none
 
 	mu      sync.Mutex
 	servers []*served // those that are offered, in the configuration's order
@@ -155,6 +157,9 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 			Name: "signalbox_audit_lost_total", Help: "Lines of the audit log that could not be written."},
 			func() float64 { return float64(a.audit.Lost()) }))
 	}
+	if a.trace, err = c.tracer(log); err != nil {
+		return nil, usageError{err}
+	}
 	if a.supervisor, err = child.NewSupervisor(child.Options{MaxProcesses: c.MaxProcesses, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -162,7 +167,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 		Name: "signalbox_processes", Help: "Server processes, those that are stopping counted."},
 		func() float64 { return float64(a.supervisor.Running()) }))
 
-	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log, Audit: a.audit, Observe: recorder}
+	manager := live.Config{Limits: c.limits(), Key: keys.state, Metrics: sessions, Log: log, Audit: a.audit, Observe: recorder, Trace: a.trace}
 	peers := new(lateHandler)
 	if c.inMemory() {
 		a.store = session.NewMemory()
@@ -191,7 +196,7 @@ func (c *serveCmd) build(specs []spec, keys secrets, l net.Listener, std io.Writ
 	clientSide := front.Config{
 		Live: a.live, MaxMessage: int64(c.MaxMessage), BodyBudget: max(bodyBudget, 4*int64(largest(specs, c.MaxMessage))),
 		RequestRate: c.MaxRequestsPerSecond, Keepalive: c.Keepalive, Buffers: &a.buffers, WriteTimeout: writeTimeout, ReadTimeout: readTimeout,
-		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests, Timed: recorder.On(),
+		PublicURL: public, Proxies: c.proxies, Guard: clients, Auth: a.auth, Log: log, Metrics: requests, Timed: recorder.On(), Trace: a.trace,
 	}
 	if a.shared != nil {
 		clientSide.Peers, clientSide.Ready = a.shared.node, a.shared.ready
@@ -300,6 +305,11 @@ func (a *app) close() {
 		if err := a.store.Close(); err != nil {
 			a.log.Warn("session store not closed", "err", err)
 		}
+	}
+	send, cancel := context.WithTimeout(context.Background(), traceTime)
+	defer cancel()
+	if err := a.trace.Close(send); err != nil {
+		a.log.Warn("the last traces were not sent", "err", err)
 	}
 	if err := a.audit.Close(); err != nil { // after all that could have a line for it
 		a.log.Warn("audit log not closed", "err", err)

@@ -115,6 +115,7 @@ var fileKeys = []KeyDoc{
 	{Key: "log-level", Type: "debug|info|warn|error", Default: "info", Meaning: "What is logged."},
 	{Key: "log-format", Type: "auto|text|json", Default: "auto", Meaning: "How it is logged; auto is text on a terminal, else json."},
 	{Key: "audit-log", Type: typeString, Default: "none", Meaning: "File for a line of JSON for each call and session; - is stderr."},
+	{Key: "trace-endpoint", Type: typeString, Default: "none", Meaning: "URL of an OpenTelemetry collector that takes OTLP over HTTP."},
 	{Key: "auth", Type: typeObject, Meaning: "Authorization; the keys below may also stand at the top as auth-keys and so on."},
 	{Key: "auth-keys", Type: typeString, Meaning: "See auth."},
 	{Key: "auth-issuer", Aliases: []string{"auth-issuers"}, Type: typeOneOrMore, Meaning: "See auth."},

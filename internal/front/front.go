@@ -21,9 +21,10 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/httpd"
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 )
 
-// Config sets a Front up. All fields but PublicURL, Buffers, RequestRate and Timed
+// Config sets a Front up. All fields but PublicURL, Buffers, RequestRate, Trace and Timed
 // are required.
 type Config struct {
 	Backends     []*live.Backend // to begin with; see SetBackends
@@ -43,7 +44,8 @@ type Config struct {
 	Auth         *auth.Authenticator // nil: everybody is anonymous
 	Log          *slog.Logger
 	Metrics      *Metrics
-	Timed        bool // note when requests arrive, see upstream.Request
+	Trace        *trace.Tracer // of requests that are forwarded; nil: none
+	Timed        bool          // note when requests arrive, see upstream.Request
 }
 
 // Metrics counts what the front does. Register it with a Prometheus registry.

@@ -116,7 +116,10 @@ func (f *Front) tryForward(w http.ResponseWriter, r *http.Request, home string, 
 	if err != nil {
 		return err
 	}
-	return f.cfg.Peers.Forward(w, r, home, string(principal), bytes.NewReader(body))
+	r, done := f.traceForward(r, home, body)
+	err = f.cfg.Peers.Forward(w, r, home, string(principal), bytes.NewReader(body))
+	done(err)
+	return err
 }
 
 // tellTimeout bounds what is passed on to every replica.

@@ -38,7 +38,10 @@ type serverMetrics struct {
 }
 
 // callSeries is what is measured of calls of one method, or of one tool.
-type callSeries struct{ duration, request, response prometheus.Observer }
+type callSeries struct {
+	tool                        string // the label; "" for other methods
+	duration, request, response prometheus.Observer
+}
 
 // outcomes are how a call can end, as labels.
 var outcomes = []string{audit.OK, audit.Error, audit.Cancelled, audit.Timeout, refusedCall}
@@ -84,6 +87,7 @@ func (m *Metrics) of(b *Backend) *serverMetrics {
 
 func (m *Metrics) series(server, method, tool string) *callSeries {
 	return &callSeries{
+		tool:     tool,
 		duration: m.duration.WithLabelValues(server, method, tool),
 		request:  m.request.WithLabelValues(server, method, tool),
 		response: m.response.WithLabelValues(server, method, tool),

@@ -7,20 +7,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
+// measurement is one series: of a counter the value is its sum.
+type measurement struct {
+	count uint64
+	sum   float64
+}
+
 // series are those of a name by their label values, joined by spaces.
-func (r *rig) series(name string) map[string]*dto.Metric {
+func (r *rig) series(name string) map[string]measurement {
 	r.t.Helper()
 	families, err := r.reg.Gather()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	all := make(map[string]*dto.Metric)
+	all := make(map[string]measurement)
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
@@ -30,16 +34,14 @@ func (r *rig) series(name string) map[string]*dto.Metric {
 			for _, l := range m.GetLabel() { // sorted by name
 				labels = append(labels, l.GetValue())
 			}
-			all[strings.Join(labels, " ")] = m
+			h := m.GetHistogram()
+			all[strings.Join(labels, " ")] = measurement{h.GetSampleCount() + uint64(m.GetCounter().GetValue()), h.GetSampleSum()}
 		}
 	}
 	return all
 }
 
-func (r *rig) count(name, labels string) uint64 {
-	m := r.series(name)[labels]
-	return m.GetHistogram().GetSampleCount() + uint64(m.GetCounter().GetValue())
-}
+func (r *rig) count(name, labels string) uint64 { return r.series(name)[labels].count }
 
 func callOf(tool string) upstream.Request {
 	return message(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":` + string(wire.AppendQuote(nil, tool)) + `}}`)
@@ -68,14 +70,14 @@ func TestCallsAreMeasured(t *testing.T) {
 		r.ask(s, req, func(k *fakeCall) { time.Sleep(3 * time.Second); k.answer(`{"tools":[]}`) })
 		r.ask(s, request(3, "x/unknown"), (*fakeCall).refuse)
 		r.ask(s, request(4, "x/also"), func(k *fakeCall) { k.fail(upstream.ErrTimeout) })
-		list := r.series("signalbox_call_duration_seconds")["tools/list srv "].GetHistogram()
-		if list.GetSampleCount() != 1 || list.GetSampleSum() != 3 {
+		list := r.series("signalbox_call_duration_seconds")["tools/list srv "]
+		if list.count != 1 || list.sum != 3 {
 			t.Errorf("duration: %v", list)
 		}
-		if in := r.series("signalbox_call_request_bytes")["tools/list srv "].GetHistogram(); in.GetSampleSum() != float64(size) {
+		if in := r.series("signalbox_call_request_bytes")["tools/list srv "]; in.sum != float64(size) {
 			t.Errorf("request: %v, want %d bytes", in, size)
 		}
-		if out := r.series("signalbox_call_response_bytes")["tools/list srv "].GetHistogram(); out.GetSampleSum() != float64(len(`{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`)) {
+		if out := r.series("signalbox_call_response_bytes")["tools/list srv "]; out.sum != float64(len(`{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`)) {
 			t.Errorf("response: %v", out)
 		}
 		if n := r.count("signalbox_call_duration_seconds", "other srv "); n != 2 {

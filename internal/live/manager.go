@@ -11,10 +11,11 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/audit"
 	"github.com/signalbox-mcp/signalbox/internal/observe"
 	"github.com/signalbox-mcp/signalbox/internal/session"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
-// Config sets the manager up. All fields but Audit and Observe are required; see DefaultLimits.
+// Config sets the manager up. All fields but Audit, Observe and Trace are required; see DefaultLimits.
 type Config struct {
 	Limits
 	Store   session.Store
@@ -24,6 +25,7 @@ type Config struct {
 	Log     *slog.Logger
 	Audit   *audit.Log        // nil: none
 	Observe *observe.Recorder // nil: nobody looks back
+	Trace   *trace.Tracer     // nil: nothing is traced
 }
 
 // Limits bound everything that a client can make grow.

@@ -23,6 +23,7 @@ type callSink struct {
 	audited *audit.Entry // what is known of it before its end; nil: there is no audit log
 	refused bool         // it was not sent; set before End
 	entered bool         // it is one of Backend.lone
+	spans   spans        // zero: nothing is traced
 
 	// guarded by Session.mu
 	call    upstream.Call // nil until Start returned
@@ -38,6 +39,7 @@ type callSink struct {
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
 	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now(), arrived: req.Arrived}
 	c.measure(req)
+	c.trace(req)
 	if st.s.m.cfg.Audit != nil {
 		c.audited = auditedOf(req)
 	}
@@ -135,6 +137,7 @@ func (c *callSink) End(reason error) {
 	how := outcome(replied, failed, c.refused, reason)
 	c.count(size, how)
 	c.log(how, size)
+	c.traced(how, size)
 	s.m.called()
 	c.audit(how)
 	s.m.leaveLone(c, replied, reason)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
@@ -37,6 +38,9 @@ type Request struct {
 	// Buffer is what Msg lies in, if that came from a buf.Pool. A receiver that
 	// needs Msg no more may put it back.
 	Buffer []byte
+	// Span is what the server's time belongs to, and whose context it gets; nil where
+	// nothing is traced.
+	Span *trace.Span
 }
 
 // NewRequest looks the method of msg up.

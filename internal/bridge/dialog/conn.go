@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -36,6 +37,7 @@ type conn struct {
 type origin struct {
 	principal upstream.Principal
 	header    http.Header
+	span      *trace.Span
 }
 
 // originOf leaves out what a client may have sent under the names of headers that
@@ -51,7 +53,7 @@ func originOf(req *upstream.Request) origin {
 			break
 		}
 	}
-	return origin{req.Principal, header}
+	return origin{req.Principal, header, req.Span}
 }
 
 func newConn(s *Server, init *upstream.Request, events upstream.Sink) *conn {

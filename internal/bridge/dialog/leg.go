@@ -95,7 +95,7 @@ func (k *call) request() (upstream.Request, error) {
 		return upstream.Request{}, upstream.Errorf(mcp.CodeInvalidParams, "params", "%s", bad.Msg)
 	}
 	req := upstream.NewRequest(msg)
-	req.Header, req.Principal, req.Address = k.from.header, k.from.principal, k.next.address
+	req.Header, req.Principal, req.Address, req.Span = k.from.header, k.from.principal, k.next.address, k.from.span
 	if k.method == mcp.ToolsCall && k.c.srv.cfg.Params != nil {
 		k.c.srv.cfg.Params(&req)
 	}

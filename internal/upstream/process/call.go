@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/child"
 	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/trace"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
@@ -27,10 +28,12 @@ type call struct {
 	again  []byte // the line of a subscriptions/listen, for the next life of the process
 	// version is what the client of a shared process asks initialize for.
 	version mcp.Revision
+	span    *trace.Span // nil where nothing is traced
 
 	// guarded by hub.mu
 	line    []byte        // as it goes to the process, until it is queued
 	header  http.Header   // of the client's request, as long
+	waits   *trace.Span   // while it waits for its process
 	ticket  *child.Ticket // its place in the queue; nil: not sent
 	idleAt  time.Time     // call timeout; zero: exempt
 	limitAt time.Time
@@ -46,6 +49,7 @@ type call struct {
 func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 	m := &req.Msg
 	k := &call{conn: c, n: c.nextCall.Add(1), method: req.Method, sink: sink, header: req.Header}
+	k.span = req.Span
 	k.id = bytes.Clone(m.Bytes(m.ID))
 	if tok := m.Bytes(m.P.MetaToken); wire.ValidIDToken(tok) {
 		k.token = bytes.Clone(tok)
@@ -62,6 +66,7 @@ func newCall(c *conn, req upstream.Request, sink upstream.Sink) *call {
 // encode makes the line for the process: the client's bytes but for the id and
 // the progress token. The request is used up.
 func (k *call) encode(req *upstream.Request) []byte {
+	upstream.PutTrace(req)
 	m := &req.Msg
 	var idBuf, tokBuf [96]byte
 	edits := make([]wire.Edit, 0, 2)

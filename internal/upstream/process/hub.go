@@ -88,12 +88,14 @@ func (h *hub) holdLocked(k *call) error {
 		return upstream.ErrBusy
 	}
 	h.unsent += cost
+	k.waits = k.span.Child("wait for process")
 	k.conn.calls[k.n] = k
 	return nil
 }
 
 // unholdLocked: k waits no longer, or never did.
 func (h *hub) unholdLocked(k *call) {
+	k.waits.End()
 	if k.line != nil {
 		h.unsent -= len(k.line) + unsentCost
 	}

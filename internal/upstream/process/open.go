@@ -17,7 +17,10 @@ func (h *hub) openOwn(init upstream.Request, reply, events upstream.Sink) (upstr
 	k.line = k.encode(&init)
 	l := newLink(h)
 	defer close(l.begun)
-	if err := h.srv.launch(l, init); err != nil {
+	starts := k.span.Child("start process")
+	err := h.srv.launch(l, init)
+	starts.End()
+	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -74,6 +77,7 @@ func (h *hub) open(init upstream.Request, reply, events upstream.Sink) (upstream
 	up := h.upLocked()
 	if !up {
 		k.setDeadlines(&h.srv.cfg)
+		k.waits = k.span.Child("wait for process")
 		c.calls[k.n] = k
 		h.armLocked(k)
 	}

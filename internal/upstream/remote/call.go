@@ -239,7 +239,8 @@ func (k *call) once(t target, fresh bool) (sent, error) {
 	if k.c.lone {
 		head = appendMetadata(head, &k.req)
 	}
-	head = k.c.srv.heads.appendForwarded(head, k.req.Header)
+	head = k.c.srv.heads.appendForwarded(head, withoutTrace(k.req.Header, k.req.Span))
+	head = appendTrace(head, k.req.Span)
 	head = appendLength(head, len(raw))
 	h, resp, state, err := k.c.srv.roundTrip(t.addr, head, raw, options{arm: k.arm, fresh: fresh, hold: k.hold, waiter: k, dialing: k.alone})
 	scratches.Put(scratch)
