@@ -47,6 +47,9 @@ func (c *Conn) SetDeadline(t time.Time) { _ = c.raw.SetDeadline(t) }
 // SetReadDeadline bounds reads. It may be called from any goroutine.
 func (c *Conn) SetReadDeadline(t time.Time) { _ = c.raw.SetReadDeadline(t) }
 
+// SetWriteDeadline bounds writes. It may be called from any goroutine.
+func (c *Conn) SetWriteDeadline(t time.Time) { _ = c.raw.SetWriteDeadline(t) }
+
 // Abort makes whatever the connection waits for fail, from any goroutine. It is
 // for whoever holds the connection: one that was put back may serve others.
 func (c *Conn) Abort() { _ = c.socket.Close() }

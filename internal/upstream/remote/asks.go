@@ -168,7 +168,7 @@ func (c *conn) resumeLocked() {
 
 func (c *conn) armAllLocked() {
 	for k := range c.calls {
-		k.hold.deadline(k.wakeLocked())
+		k.hold.deadlines(k.wakeLocked(), k.expiresLocked())
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *conn) armAllLocked() {
 func (k *call) arm() {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	k.hold.deadline(k.wakeLocked())
+	k.hold.deadlines(k.wakeLocked(), k.expiresLocked())
 }
 
 func (k *call) expires() time.Time {
@@ -210,5 +210,5 @@ func (k *call) progressed() {
 		return
 	}
 	k.idleAt = time.Now().Add(k.c.srv.cfg.CallTimeout)
-	k.hold.deadline(k.wakeLocked())
+	k.hold.deadlines(k.wakeLocked(), k.expiresLocked())
 }

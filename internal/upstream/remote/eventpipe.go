@@ -160,7 +160,7 @@ func (p *EventPipe) read() error {
 			if err != nil {
 				return err
 			}
-			p.stream.deadline(time.Time{})
+			p.stream.deadlines(time.Time{}, time.Time{})
 			writing = true
 			p.s.wg.Add(1)
 			go p.write(post)

@@ -67,11 +67,14 @@ func (o *hold) aborted() bool {
 	return o.over
 }
 
-func (o *hold) deadline(t time.Time) {
+// deadlines bounds reads and writes. Only a read may be taken up again when its
+// time is over (h1.Waiter): a request that is written late is written all the same.
+func (o *hold) deadlines(read, write time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.h != nil {
-		o.h.SetDeadline(t)
+		o.h.SetReadDeadline(read)
+		o.h.SetWriteDeadline(write)
 	}
 }
 

@@ -88,7 +88,7 @@ func (l *listener) follow(t target) bool {
 		}
 		return l.refused(resp.Status)
 	}
-	l.hold.deadline(time.Time{})
+	l.hold.deadlines(time.Time{}, time.Time{})
 	r := sse.NewReader(resp.Body, l.c.srv.cfg.MaxMessage)
 	defer r.Release()
 	for {
