@@ -98,7 +98,7 @@ func TestCallsAreTraced(t *testing.T) {
 		t.Fatalf("http: %d %s", status, answer)
 	}
 	heads, got := site.last()
-	if len(heads) != 1 || got != body {
+	if len(heads) != 1 || got != strings.Replace(body, tracedCaller, heads[0], 1) {
 		t.Fatalf("http: the server got %v and %s", heads, got)
 	}
 	told["http"] = heads[0]
@@ -113,7 +113,10 @@ func TestCallsAreTraced(t *testing.T) {
 	// Between the eras, either way.
 	session := openAt(t, url)
 	say(t, http.DefaultClient, url, session, tracedCall(""), "Traceparent", tracedCaller)
-	heads, _ = site.last()
+	heads, got = site.last()
+	if m := parentInMeta.FindStringSubmatch(got); len(heads) != 1 || m == nil || m[1] != heads[0] {
+		t.Errorf("to the later era: the server got %v and %s", heads, got)
+	}
 	crossed := map[string]string{"to the later era": strings.Join(heads, " ")}
 	_, answer := say(t, http.DefaultClient, base+"/servers/local/mcp", "", tracedCall(","+secretMeta),
 		"Traceparent", tracedCaller, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "read")

@@ -8,8 +8,8 @@
 //	                            span of the call is a child of this one
 //
 // The context of a caller comes from the header traceparent, or from
-// params._meta.traceparent (SEP-414), and is passed on in the way of the server's
-// transport. A nil Tracer and a nil Span do nothing and cost nothing. No span has
+// params._meta.traceparent (SEP-414), and is passed on in both: a process has no
+// headers. A nil Tracer and a nil Span do nothing and cost nothing. No span has
 // arguments, results, session ids or secrets.
 package trace
 

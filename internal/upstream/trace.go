@@ -33,8 +33,8 @@ func metaText(meta []byte, name string) string {
 	return string(text)
 }
 
-// PutTrace writes the context of the request's span into its message, for a
-// server without headers. All bytes but those of that member stay. A message that
+// PutTrace writes the context of the request's span into its message (SEP-414).
+// All bytes but those of that member stay. A message that
 // has no place for it is left as it is. Without a span it does nothing.
 func PutTrace(req *Request) {
 	if req.Span == nil {

@@ -36,6 +36,7 @@ type call struct {
 }
 
 func (c *conn) newCall(req upstream.Request, sink upstream.Sink) *call {
+	upstream.PutTrace(&req)
 	k := &call{c: c, req: req, method: req.Method, sink: sink, hold: newHold()}
 	k.id = bytes.Clone(req.Msg.Bytes(req.Msg.ID))
 	if tok := req.Msg.Bytes(req.Msg.P.MetaToken); wire.ValidIDToken(tok) {
