@@ -22,12 +22,12 @@ func auditedOf(req *upstream.Request) *audit.Entry {
 func keep(text []byte) string { return string(text[:min(len(text), 2*audit.MaxText)]) }
 
 // audit writes down a call that is over.
-func (c *callSink) audit(outcome string) {
+func (c *callSink) audit(outcome string, now time.Time) {
 	if c.audited == nil {
 		return
 	}
 	s, e := c.st.s, *c.audited
-	e.Time = time.Now()
+	e.Time = now
 	e.Server, e.Session, e.Outcome, e.Duration = s.backend.Name, s.Hash(), outcome, e.Time.Sub(c.started)
 	s.m.cfg.Audit.Call(e)
 }

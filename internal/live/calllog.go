@@ -10,7 +10,7 @@ import (
 
 // log writes down a call that is over, without its contents: for whoever looks
 // for one at debug level.
-func (c *callSink) log(outcome string, size measured) {
+func (c *callSink) log(outcome string, size measured, now time.Time) {
 	s := c.st.s
 	log := s.m.cfg.Log
 	if size.away || !log.Enabled(context.Background(), slog.LevelDebug) {
@@ -22,5 +22,5 @@ func (c *callSink) log(outcome string, size measured) {
 	var id observe.Message
 	id.SetID(c.id)
 	log.Debug("call ended", "server", s.backend.Name, "session", s.Hash(), "principal", who, "method", c.method.String(), "request", id.ID(),
-		"reason", outcome, "duration", time.Since(c.started).Round(time.Microsecond).String(), "bytes", size.out)
+		"reason", outcome, "duration", now.Sub(c.started).Round(time.Microsecond).String(), "bytes", size.out)
 }

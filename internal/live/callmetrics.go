@@ -178,7 +178,7 @@ func (c *callSink) answeredLocked(data []byte) {
 }
 
 // count measures a call that is over.
-func (c *callSink) count(size measured, outcome string) {
+func (c *callSink) count(size measured, outcome string, now time.Time) {
 	s := c.st.s
 	if size.away {
 		return
@@ -194,7 +194,7 @@ func (c *callSink) count(size measured, outcome string) {
 			series = named
 		}
 	}
-	series.duration.Observe(time.Since(c.started).Seconds())
+	series.duration.Observe(now.Sub(c.started).Seconds())
 	series.request.Observe(float64(size.in))
 	if size.out > 0 {
 		series.response.Observe(float64(size.out))

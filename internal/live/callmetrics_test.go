@@ -151,7 +151,7 @@ func TestMeasuringDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		c.measure(&req)
 		c.answeredLocked([]byte(`{"jsonrpc":"2.0","id":2,"result":{}}`))
-		c.count(c.size, "ok")
+		c.count(c.size, "ok", time.Now())
 	}); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}

@@ -43,7 +43,11 @@ func (s *Session) sawLocked(req *upstream.Request) {
 		s.who = req.Principal
 	}
 	msg := &req.Msg
-	m := observe.Message{Time: time.Now(), Direction: observe.FromClient, Kind: kindName(msg.Kind), Size: len(msg.Raw)}
+	at := req.Arrived
+	if at.IsZero() {
+		at = time.Now()
+	}
+	m := observe.Message{Time: at, Direction: observe.FromClient, Kind: kindName(msg.Kind), Size: len(msg.Raw)}
 	switch {
 	case msg.Kind == wire.Response:
 	case req.Method != mcp.Other:
@@ -52,7 +56,7 @@ func (s *Session) sawLocked(req *upstream.Request) {
 		m.Method = observe.Method(msg.MethodName())
 	}
 	m.SetID(msg.Bytes(msg.ID))
-	s.tapeLocked(m)
+	s.tapeLocked(&m)
 	if req.Method == mcp.Initialize {
 		info := msg.Bytes(msg.P.ClientInfo)
 		s.seen.client, s.seen.clientVersion = textIn(info, "name"), textIn(info, "version")
@@ -88,7 +92,7 @@ func (s *Session) sentLocked(f *upstream.Frame, c *callSink) {
 	}
 	m := observe.Message{Time: time.Now(), Direction: observe.ToClient, Kind: "notification", Method: f.Method.String(), Size: len(f.Data)}
 	if f.Relation == upstream.Reply && c != nil {
-		s.repliedLocked(m, c)
+		s.repliedLocked(&m, c)
 		return
 	}
 	if len(f.Data) <= maxPeek && (f.Method == mcp.Other || asks(f.Method)) {
@@ -105,12 +109,12 @@ func (s *Session) sentLocked(f *upstream.Frame, c *callSink) {
 	} else if asks(f.Method) {
 		m.Kind = "request"
 	}
-	s.tapeLocked(m)
+	s.tapeLocked(&m)
 }
 
 // tapeLocked notes a message of a session. A request of the per-request era is of
 // none, and nobody could look at its tape.
-func (s *Session) tapeLocked(m observe.Message) {
+func (s *Session) tapeLocked(m *observe.Message) {
 	if !s.lone {
 		s.seen.tape.Add(m)
 	}
@@ -125,7 +129,7 @@ func asks(m mcp.Method) bool {
 	return false
 }
 
-func (s *Session) repliedLocked(m observe.Message, c *callSink) {
+func (s *Session) repliedLocked(m *observe.Message, c *callSink) {
 	m.Kind, m.Method, m.Duration = "response", c.method.String(), m.Time.Sub(c.started)
 	m.SetID(c.id)
 	s.tapeLocked(m)
@@ -145,7 +149,7 @@ func (s *Session) failedLocked(c *callSink, n int, reason error) {
 		Duration: now.Sub(c.started), Reason: upstream.RPCError(reason).Reason,
 	}
 	m.SetID(c.id)
-	s.tapeLocked(m)
+	s.tapeLocked(&m)
 }
 
 // handedLocked notes that the server, or the queue of its process, has the call.
@@ -176,11 +180,5 @@ func (st *Stream) writtenLocked(pos uint64) {
 func (s *Session) droppedLocked(reason string) {
 	if s.m.cfg.Observe.On() {
 		s.m.cfg.Observe.Dropped(time.Now(), observe.Incident{Reason: reason, Server: s.backend.Name, Session: s.Hash()})
-	}
-}
-
-func (m *Manager) called() {
-	if m.cfg.Observe.On() {
-		m.cfg.Observe.Called(time.Now())
 	}
 }

@@ -18,7 +18,7 @@ func TestTapeKeepsTheLast(t *testing.T) {
 	for i := range TapeLength + 10 {
 		m := Message{Size: i}
 		m.SetID(fmt.Appendf(nil, "%d", i))
-		tape.Add(m)
+		tape.Add(&m)
 		if got := tape.Messages(); got[len(got)-1].Size != i || got[0].Size != max(0, i+1-TapeLength) {
 			t.Fatalf("after %d: from %d to %d", i, got[0].Size, got[len(got)-1].Size)
 		}
@@ -34,7 +34,7 @@ func TestFullTapeDoesNotAllocate(t *testing.T) {
 	add := func() {
 		m := Message{Time: began, Kind: "request", Method: "tools/call", Size: 7}
 		m.SetID(id)
-		tape.Add(m)
+		tape.Add(&m)
 	}
 	for range TapeLength {
 		add()

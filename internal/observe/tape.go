@@ -75,13 +75,22 @@ type Tape struct {
 	next int // in ring, once that is full: the oldest
 }
 
+// firstLength is what a tape begins with: most sessions are short.
+const firstLength = 8
+
 // Add puts a message on the tape. Once the tape is full it does not allocate.
-func (t *Tape) Add(m Message) {
+func (t *Tape) Add(m *Message) {
+	switch n := len(t.ring); {
+	case n == 0:
+		t.ring = make([]Message, 0, firstLength)
+	case n == firstLength:
+		t.ring = append(make([]Message, 0, TapeLength), t.ring...)
+	}
 	if len(t.ring) < TapeLength {
-		t.ring = append(t.ring, m)
+		t.ring = append(t.ring, *m)
 		return
 	}
-	t.ring[t.next] = m
+	t.ring[t.next] = *m
 	t.next = (t.next + 1) % TapeLength
 }
 
