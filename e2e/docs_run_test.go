@@ -283,7 +283,7 @@ func TestFirstRun(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(box.Root(), "scripts", "first-run.sh"), box.Root())
 	cmd.Env = append(os.Environ(), "PATH="+docPrograms(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), `signalbox_sessions{server="server-everything",transport="streamable"} 2`) {
+	if err != nil || !strings.Contains(string(out), `signalbox_sessions{era="handshake",server="server-everything",transport="streamable"} 2`) {
 		t.Errorf("first-run.sh: %v\n%s", err, out)
 	}
 }
