@@ -92,19 +92,9 @@ func (p *passing) unwrap(req *upstream.Request) error {
 	}
 	req.Address = address
 	if len(token) == 0 {
-		return replace(req, wire.Remove(m.Raw, "params", "requestState"))
+		return req.Rewrite(wire.Remove(m.Raw, "params", "requestState"))
 	}
-	return replace(req, wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.RequestState, New: token}))
-}
-
-// replace makes raw the message of req.
-func replace(req *upstream.Request, raw []byte) error {
-	msg, err := wire.Parse(raw)
-	if err != nil {
-		return err
-	}
-	req.Msg, req.Buffer = msg, nil
-	return nil
+	return req.Rewrite(wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.RequestState, New: token}))
 }
 
 // nameTask puts the server's own name of a task in the place of the sealed one.
@@ -115,7 +105,7 @@ func (p *passing) nameTask(req *upstream.Request) error {
 		return err
 	}
 	req.Address = address
-	return replace(req, wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.TaskID, New: own}))
+	return req.Rewrite(wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.TaskID, New: own}))
 }
 
 func (p *passing) openTask(token []byte) (address string, own []byte, err error) {
@@ -155,7 +145,7 @@ func (p *passing) nameTasks(req *upstream.Request) error {
 		req.Address = address
 		edits = append(edits, wire.Edit{Span: token, New: own})
 	}
-	return replace(req, wire.Splice(nil, raw, edits...))
+	return req.Rewrite(wire.Splice(nil, raw, edits...))
 }
 
 // Deliver seals what is for this principal only.
@@ -172,7 +162,7 @@ func (p *passing) Deliver(f upstream.Frame) upstream.Verdict {
 }
 
 func (p *passing) reply(f *upstream.Frame) {
-	if isError(f.Data) {
+	if wire.IsErrorResponse(f.Data) {
 		p.refused(f.Data)
 		return
 	}

@@ -104,7 +104,7 @@ type watched struct {
 }
 
 func (w *watched) Deliver(f upstream.Frame) upstream.Verdict {
-	if f.Relation == upstream.Reply && isError(f.Data) {
+	if f.Relation == upstream.Reply && wire.IsErrorResponse(f.Data) {
 		w.s.note(func(e *eras) { e.handshake = unknown })
 	}
 	return w.Sink.Deliver(f)
@@ -138,11 +138,6 @@ func (h *hidden) End(reason error) {
 		h.s.note(func(e *eras) { e.perRequest = unknown })
 	}
 	h.Sink.End(reason)
-}
-
-func isError(reply []byte) bool {
-	_, ok := wire.Lookup(reply, "error")
-	return ok
 }
 
 // Ask serves a request of the per-request era. It may wait for the server's era,

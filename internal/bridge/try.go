@@ -58,7 +58,7 @@ func (r *trialReply) Deliver(f upstream.Frame) upstream.Verdict {
 	if f.Relation != upstream.Reply {
 		return r.t.reply.Deliver(f)
 	}
-	if isError(f.Data) {
+	if wire.IsErrorResponse(f.Data) {
 		r.held = f.Data
 		return upstream.Taken
 	}

@@ -16,7 +16,7 @@ import (
 func (m *Manager) Ask(b *Backend, principal string, takes Takes, req upstream.Request) (*Reader, error) {
 	server, ok := b.Server.(upstream.Asker)
 	if !ok {
-		return nil, errNoAsker
+		return nil, upstream.ErrNoAsker
 	}
 	if err := m.places.take(principal, 1); err != nil {
 		return nil, err
@@ -42,8 +42,6 @@ func (m *Manager) Ask(b *Backend, principal string, takes Takes, req upstream.Re
 	r.call = s.started(sink, call)
 	return r, nil
 }
-
-var errNoAsker = upstream.Errorf(mcp.CodeInternal, "era", "this server is not reached by requests of the per-request era")
 
 // refuse ends a call that was not sent. One that is for another replica is no
 // refusal, and that one's to write down.

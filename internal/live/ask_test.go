@@ -143,7 +143,7 @@ func TestAskRefused(t *testing.T) {
 	})
 	asking(t, nil, func(t *testing.T, r *rig, _ *asker) {
 		r.b.Server = r.srv // of the handshake era only
-		if _, err := r.m.Ask(r.b, "ann", TakesBoth, ask(t, "tools/call")); err != errNoAsker {
+		if _, err := r.m.Ask(r.b, "ann", TakesBoth, ask(t, "tools/call")); err != upstream.ErrNoAsker {
 			t.Error(err)
 		}
 	})

@@ -47,7 +47,7 @@ func (s *Session) sawLocked(req *upstream.Request) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	m := observe.Message{Time: at, Direction: observe.FromClient, Kind: kindName(msg.Kind), Size: len(msg.Raw)}
+	m := observe.Message{Time: at, Direction: observe.FromClient, Kind: msg.Kind.String(), Size: len(msg.Raw)}
 	switch {
 	case msg.Kind == wire.Response:
 	case req.Method != mcp.Other:
@@ -72,16 +72,6 @@ func textIn(object []byte, name string) string {
 	text, _ := wire.Unquote(at.Of(object))
 	text = text[:min(len(text), maxIdentity)]
 	return string(bytes.ToValidUTF8(text, nil))
-}
-
-func kindName(k wire.Kind) string {
-	switch k {
-	case wire.Request:
-		return "request"
-	case wire.Response:
-		return "response"
-	}
-	return "notification"
 }
 
 // sentLocked notes a message for the client that was appended to a stream. c is

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/signalbox-mcp/signalbox/internal/mcp"
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 )
 
@@ -96,7 +95,7 @@ func (w *wrapped) Open(init upstream.Request, reply, events upstream.Sink) (upst
 func (w *wrapped) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, error) {
 	server, ok := w.Server.(upstream.Asker)
 	if !ok {
-		return nil, errNoAsker
+		return nil, upstream.ErrNoAsker
 	}
 	rules, err := w.rules(req)
 	if err != nil {
@@ -112,8 +111,6 @@ func (w *wrapped) Ask(req upstream.Request, sink upstream.Sink) (upstream.Call, 
 	w.setHeader(&req)
 	return server.Ask(req, g.watch(&req, sink))
 }
-
-var errNoAsker = upstream.Errorf(mcp.CodeInternal, "era", "this server is not reached by requests of the per-request era")
 
 // attacher is wrapped for a server whose sessions can move.
 type attacher struct {

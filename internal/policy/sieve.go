@@ -147,13 +147,8 @@ func (s *sieve) cut(raw []byte, list wire.Span) ([]wire.Edit, error) {
 // splice makes the edits in raw, the message in reply, in a slice of just the
 // length: what is kept for a client must not hold what it never gets.
 func splice(reply, raw []byte, edits []wire.Edit) []byte {
-	size, changed := len(raw), false
-	for _, e := range edits {
-		size += len(e.New) - int(e.Span.End-e.Span.Start)
-		changed = changed || e.Span.Present()
-	}
-	if !changed {
+	if !slices.ContainsFunc(edits, func(e wire.Edit) bool { return e.Span.Present() }) {
 		return reply
 	}
-	return wire.Splice(make([]byte, 0, size), raw, edits...)
+	return wire.Splice(nil, raw, edits...)
 }

@@ -1,5 +1,11 @@
 package upstream
 
+import "github.com/signalbox-mcp/signalbox/internal/mcp"
+
+// ErrNoAsker is what a request of the per-request era gets from a server that is no
+// Asker.
+var ErrNoAsker = Errorf(mcp.CodeInternal, "era", "this server is not reached by requests of the per-request era")
+
 // Asker is a server of the per-request era (MCP 2026-07-28), where each request
 // stands for itself: there is no handshake and no session.
 type Asker interface {

@@ -45,9 +45,7 @@ func PutTrace(req *Request) {
 	if raw == nil {
 		return
 	}
-	if msg, err := wire.Parse(raw); err == nil {
-		req.Msg, req.Buffer = msg, nil
-	}
+	_ = req.Rewrite(raw) // it cannot fail: raw is a valid message with one more text in it
 }
 
 func insertParent(m *wire.Message, value string) []byte {
@@ -58,29 +56,16 @@ func insertParent(m *wire.Message, value string) []byte {
 		if at, ok := wire.Lookup(meta, MetaParent); ok {
 			at.Start += m.P.Meta.Start
 			at.End += m.P.Meta.Start
-			return replace(m.Raw, at, value)
+			return wire.Splice(nil, m.Raw, wire.Edit{Span: at, New: []byte(value)})
 		}
-		return into(m.Raw, m.P.Meta, member)
+		return wire.Splice(nil, m.Raw, wire.Insert(m.Raw, m.P.Meta.Start, member))
 	case m.P.Meta.Present(): // it is no object: the server's to refuse
 		return nil
 	case len(params) > 0 && params[0] == '{':
-		return into(m.Raw, m.Params, `"_meta":{`+member+`}`)
+		return wire.Splice(nil, m.Raw, wire.Insert(m.Raw, m.Params.Start, `"_meta":{`+member+`}`))
 	case m.Params.Present():
 		return nil
 	}
 	end := uint32(bytes.LastIndexByte(m.Raw, '}'))
-	return replace(m.Raw, wire.Span{Start: end, End: end}, `,"params":{"_meta":{`+member+`}}`)
-}
-
-// into adds a member at the beginning of an object.
-func into(raw []byte, object wire.Span, member string) []byte {
-	if inside := object.Of(raw); len(bytes.TrimSpace(inside[1:len(inside)-1])) > 0 {
-		member += ","
-	}
-	at := object.Start + 1
-	return replace(raw, wire.Span{Start: at, End: at}, member)
-}
-
-func replace(raw []byte, at wire.Span, text string) []byte {
-	return wire.Splice(make([]byte, 0, len(raw)+len(text)), raw, wire.Edit{Span: at, New: []byte(text)})
+	return wire.Splice(nil, m.Raw, wire.Edit{Span: wire.Span{Start: end, End: end}, New: []byte(`,"params":{"_meta":{` + member + `}}`)})
 }

@@ -52,6 +52,16 @@ func NewRequest(msg wire.Message) Request {
 	return r
 }
 
+// Rewrite makes raw the message of r. It keeps the method, which raw must have too.
+func (r *Request) Rewrite(raw []byte) error {
+	msg, err := wire.Parse(raw)
+	if err != nil {
+		return err
+	}
+	r.Msg, r.Buffer = msg, nil
+	return nil
+}
+
 // Relation tells a sink how a frame belongs to it.
 type Relation uint8
 

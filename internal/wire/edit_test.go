@@ -24,6 +24,9 @@ func TestSplice(t *testing.T) {
 		if got := string(Splice([]byte("> "), raw, tt.edits...)); got != "> "+tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
+		if got := Splice(nil, raw, tt.edits...); string(got) != tt.want || cap(got) > cap(make([]byte, 0, len(tt.want))) {
+			t.Errorf("%s: got %s of capacity %d", tt.name, got, cap(got))
+		}
 	}
 	if string(raw) != `{"id":1,"a":2}` {
 		t.Errorf("raw was changed: %s", raw)

@@ -85,7 +85,7 @@ func Remove(raw []byte, path ...string) []byte {
 	} else if before := len(trimSpaceRight(raw[:from])) - 1; raw[before] == ',' {
 		from = before
 	}
-	return Splice(make([]byte, 0, len(raw)-(to-from)), raw, Edit{Span: span(from, to)})
+	return Splice(nil, raw, Edit{Span: span(from, to)})
 }
 
 // elements reads the array at i and returns the position after it, or a fault.

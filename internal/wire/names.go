@@ -123,8 +123,8 @@ func findVariant(l level, name []byte) member {
 	return unread
 }
 
-// isReserved reports whether a decoded name begins like MCP's own.
-func isReserved(name []byte) bool {
+// IsReserved reports whether a decoded name in _meta begins like MCP's own.
+func IsReserved(name []byte) bool {
 	return len(name) >= len(reserved) && bytes.EqualFold(name[:len(reserved)], []byte(reserved))
 }
 

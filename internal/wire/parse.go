@@ -129,7 +129,7 @@ func (p *parser) name(l level, token []byte) member {
 		if id = find(l, name); id != unread {
 			exact = true
 		} else if id = findVariant(l, name); id == unread {
-			if l == meta && isReserved(name) {
+			if l == meta && IsReserved(name) {
 				p.reservedName(name)
 			}
 			return unread

@@ -11,10 +11,20 @@ type Edit struct {
 	New  []byte
 }
 
-// Splice appends raw to dst with the edits made. The caller sorts them
-// ascending and without overlap; those whose span is absent are ignored. Spans
-// must lie within raw. dst and raw must not overlap.
+// Splice appends raw to dst with the edits made; for a nil dst it makes a slice of
+// just the length. The caller sorts them ascending and without overlap; those whose
+// span is absent are ignored. Spans must lie within raw. dst and raw must not
+// overlap.
 func Splice(dst, raw []byte, edits ...Edit) []byte {
+	if dst == nil {
+		size := len(raw)
+		for _, e := range edits {
+			if e.Span.Present() {
+				size += len(e.New) - int(e.Span.End-e.Span.Start)
+			}
+		}
+		dst = make([]byte, 0, size)
+	}
 	var done uint32
 	for _, e := range edits {
 		if !e.Span.Present() {

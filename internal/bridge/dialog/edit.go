@@ -50,17 +50,12 @@ func replace(value wire.Span, text []byte) verdict {
 	return verdict{edits: []wire.Edit{{Span: value, New: text}}}
 }
 
-// splice makes the edits, in a new slice of just the length; raw itself where
-// there are none.
+// splice makes the edits; raw itself where there are none.
 func splice(raw []byte, edits []wire.Edit) []byte {
 	if len(edits) == 0 {
 		return raw
 	}
-	size := len(raw)
-	for _, e := range edits {
-		size += len(e.New) - int(e.Span.End-e.Span.Start)
-	}
-	return wire.Splice(make([]byte, 0, size), raw, edits...)
+	return wire.Splice(nil, raw, edits...)
 }
 
 // within returns raw[s] with edits that were made for raw.

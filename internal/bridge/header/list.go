@@ -62,7 +62,7 @@ func WithoutInvalid(list []byte, log func(tool, reason string)) []byte {
 	if cuts == nil {
 		return list
 	}
-	return wire.Splice(make([]byte, 0, len(list)), list, cuts...)
+	return wire.Splice(nil, list, cuts...)
 }
 
 type tool struct {

@@ -1,7 +1,6 @@
 package park
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"strconv"
@@ -10,13 +9,6 @@ import (
 	"github.com/signalbox-mcp/signalbox/internal/upstream"
 	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
-
-// reserved begins the names in _meta that only the per-request era knows.
-const reserved = "io.modelcontextprotocol/"
-
-func isReserved(name []byte) bool {
-	return len(name) >= len(reserved) && bytes.EqualFold(name[:len(reserved)], []byte(reserved))
-}
 
 func isRetry(name []byte) bool {
 	return string(name) == "requestState" || string(name) == "inputResponses"
@@ -27,7 +19,7 @@ func isRetry(name []byte) bool {
 func down(m *wire.Message, id []byte) []byte {
 	edits := []wire.Edit{{Span: m.ID, New: id}}
 	if m.P.Meta.Present() && m.Raw[m.P.Meta.Start] == '{' {
-		edits = drop(edits, m.Raw, m.P.Meta, isReserved)
+		edits = drop(edits, m.Raw, m.P.Meta, wire.IsReserved)
 	}
 	if m.P.RequestState.Present() || m.P.InputResponses.Present() {
 		edits = drop(edits, m.Raw, m.Params, isRetry)
@@ -40,11 +32,7 @@ func down(m *wire.Message, id []byte) []byte {
 
 func splice(raw []byte, edits []wire.Edit) []byte {
 	slices.SortStableFunc(edits, func(a, b wire.Edit) int { return int(a.Span.Start) - int(b.Span.Start) })
-	more := 0
-	for _, e := range edits {
-		more += len(e.New)
-	}
-	return wire.Splice(make([]byte, 0, len(raw)+more), raw, edits...)
+	return wire.Splice(nil, raw, edits...)
 }
 
 // drop appends the edits that take members out of an object, by their decoded names.

@@ -72,7 +72,7 @@ func FuzzDown(f *testing.F) {
 			equal(t, "_meta", string(out.Bytes(out.P.Meta)), string(m.Bytes(m.P.Meta)))
 			return
 		}
-		gone := func(name string) bool { return isReserved([]byte(name)) || name == "progressToken" }
+		gone := func(name string) bool { return wire.IsReserved([]byte(name)) || name == "progressToken" }
 		equal(t, "_meta", list(out.Raw, out.P.Meta, in("progressToken")), list(m.Raw, m.P.Meta, gone))
 		if wire.ValidIDToken(m.Bytes(m.P.MetaToken)) {
 			equal(t, "token", string(out.Bytes(out.P.MetaToken)), "77")

@@ -169,7 +169,7 @@ func restore(raw []byte, span wire.Span, old []byte) []byte {
 	before, after := int(span.Start), len(raw)-int(span.End)
 	switch {
 	case shift < 0:
-		return wire.Splice(make([]byte, 0, len(raw)-shift), raw, wire.Edit{Span: span, New: old})
+		return wire.Splice(nil, raw, wire.Edit{Span: span, New: old})
 	case before <= after:
 		copy(raw[shift:], raw[:before])
 		copy(raw[shift+before:], old)

@@ -75,7 +75,7 @@ func (c *conn) cancelledLocked(m *wire.Message) []over {
 	h.takeLocked(hit)
 	if !h.unseenLocked(hit) {
 		id := appendWireID(nil, c.part, hit.n, hit.id)
-		line := wire.Splice(make([]byte, 0, len(m.Raw)+len(id)), m.Raw, wire.Edit{Span: m.P.RequestID, New: id})
+		line := wire.Splice(nil, m.Raw, wire.Edit{Span: m.P.RequestID, New: id})
 		h.writeCancelLocked(ownLine(line))
 	}
 	return []over{{hit, upstream.ErrCancelled}}

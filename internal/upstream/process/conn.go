@@ -128,7 +128,7 @@ func (c *conn) respondLocked(req *upstream.Request) error {
 	}
 	line := ownLine(m.Raw)
 	if id := m.Bytes(m.ID); !bytes.Equal(id, a.id) {
-		line = wire.Splice(make([]byte, 0, len(line)+len(a.id)), line, wire.Edit{Span: m.ID, New: a.id})
+		line = wire.Splice(nil, line, wire.Edit{Span: m.ID, New: a.id})
 	}
 	if err := c.hub.writeLocked(line, req.Header); err != nil {
 		return err
