@@ -1,53 +1,15 @@
 package dialog
 
-import (
-	"github.com/signalbox-mcp/signalbox/internal/wire"
-)
+import "github.com/signalbox-mcp/signalbox/internal/wire"
 
-// verdict says what becomes of one member of an object: it goes, or the edits
-// within its value are made, or it stays.
-type verdict struct {
-	drop  bool
-	edits []wire.Edit // ascending, within the value
-}
+// verdict says what becomes of one member of an object.
+type verdict = wire.Change
 
-var stays, goes = verdict{}, verdict{drop: true}
-
-// edit asks judge for each member of the object at i, with its decoded name,
-// and returns the edits that follow, ascending. With a run of members go a comma and
-// the white space beside it; all other bytes stay. left tells whether any member
-// does.
-func edit(raw []byte, i uint32, judge func(name []byte, value wire.Span) verdict) (edits []wire.Edit, left bool) {
-	var run wire.Span // members that go
-	var kept uint32   // where the last one ends that stays
-	for key, value := range wire.Members(raw, i) {
-		name, _ := wire.Unquote(key.Of(raw))
-		v := judge(name, value)
-		if v.drop {
-			if !run.Present() {
-				run.Start = key.Start
-			}
-			run.End = value.End
-			continue
-		}
-		if run.Present() {
-			edits = append(edits, wire.Edit{Span: wire.Span{Start: run.Start, End: key.Start}})
-		}
-		run, kept = wire.Span{}, value.End
-		edits = append(edits, v.edits...)
-	}
-	if run.Present() {
-		if kept > 0 {
-			run.Start = kept
-		}
-		edits = append(edits, wire.Edit{Span: run})
-	}
-	return edits, kept > 0
-}
+var stays, goes = verdict{}, verdict{Drop: true}
 
 // replace is the verdict that puts a text in the place of a value.
 func replace(value wire.Span, text []byte) verdict {
-	return verdict{edits: []wire.Edit{{Span: value, New: text}}}
+	return verdict{Edits: []wire.Edit{{Span: value, New: text}}}
 }
 
 // splice makes the edits; raw itself where there are none.

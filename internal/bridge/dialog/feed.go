@@ -251,7 +251,7 @@ func (f *feed) pass(fr upstream.Frame) upstream.Verdict {
 		return upstream.Taken // by the feed before
 	}
 	if isObject(msg.Raw, msg.Params) {
-		edits, _ := edit(msg.Raw, msg.Params.Start, func(name []byte, value wire.Span) verdict {
+		edits, _ := wire.EditMembers(msg.Raw, msg.Params.Start, func(name []byte, value wire.Span) verdict {
 			if string(name) == "_meta" {
 				return withoutMeta(msg.Raw, value, mcp.MetaSubscription)
 			}

@@ -81,7 +81,7 @@ func (c *conn) readOffers(raw []byte, result wire.Span) []byte {
 		resources: is("resources", "listChanged"), subscribe: is("resources", "subscribe"),
 	}
 	c.mu.Unlock()
-	return within(raw, caps, without(raw, caps, "extensions", "tasks").edits)
+	return within(raw, caps, without(raw, caps, "extensions", "tasks").Edits)
 }
 
 // own is a request of Signalbox itself for the session, under an id of its own.

@@ -46,7 +46,7 @@ func readProfile(init *wire.Message, version string) profile {
 // server must not ask for it. So do extensions, for those of the server are not
 // shown to the client either, and it takes two to agree on one.
 func (p *profile) declare(raw []byte, caps wire.Span) []byte {
-	edits, _ := edit(raw, caps.Start, func(name []byte, value wire.Span) verdict {
+	edits, _ := wire.EditMembers(raw, caps.Start, func(name []byte, value wire.Span) verdict {
 		switch string(name) {
 		case "tasks", "extensions":
 			return goes
@@ -88,7 +88,7 @@ func (p *profile) elicitation(raw []byte, value wire.Span) verdict {
 
 // without is the verdict that takes members out of an object.
 func without(raw []byte, object wire.Span, names ...string) verdict {
-	edits, _ := edit(raw, object.Start, func(name []byte, _ wire.Span) verdict {
+	edits, _ := wire.EditMembers(raw, object.Start, func(name []byte, _ wire.Span) verdict {
 		for _, n := range names {
 			if string(name) == n {
 				return goes
@@ -96,7 +96,7 @@ func without(raw []byte, object wire.Span, names ...string) verdict {
 		}
 		return stays
 	})
-	return verdict{edits: edits}
+	return verdict{Edits: edits}
 }
 
 // has tells whether the object has a member that is not null.

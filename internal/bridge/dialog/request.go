@@ -64,7 +64,7 @@ func editParams(m *wire.Message, meta []byte, more [][]byte, mayRetry bool) ([]w
 		return nil, upstream.Errorf(mcp.CodeInvalidParams, "params", "params is no object")
 	}
 	hasMeta, badMeta := false, false
-	edits, left := edit(raw, m.Params.Start, func(name []byte, value wire.Span) verdict {
+	edits, left := wire.EditMembers(raw, m.Params.Start, func(name []byte, value wire.Span) verdict {
 		switch {
 		case mayRetry && (isName(name, inputResponses) || isName(name, requestState)):
 			return goes // the client's revision has no such thing
@@ -91,7 +91,7 @@ func editParams(m *wire.Message, meta []byte, more [][]byte, mayRetry bool) ([]w
 }
 
 func editMeta(raw []byte, value wire.Span, meta []byte) verdict {
-	edits, left := edit(raw, value.Start, func(name []byte, _ wire.Span) verdict {
+	edits, left := wire.EditMembers(raw, value.Start, func(name []byte, _ wire.Span) verdict {
 		for _, ours := range []string{mcp.MetaVersion, mcp.MetaClientCapabilities, mcp.MetaClientInfo, mcp.MetaLogLevel} {
 			if isName(name, ours) {
 				return goes
@@ -99,7 +99,7 @@ func editMeta(raw []byte, value wire.Span, meta []byte) verdict {
 		}
 		return stays
 	})
-	return verdict{edits: front(edits, value, [][]byte{meta}, left)}
+	return verdict{Edits: front(edits, value, [][]byte{meta}, left)}
 }
 
 // front puts members in front of those of an object; left tells whether it has

@@ -56,7 +56,7 @@ func (k *call) complete(msg *wire.Message, buffer []byte) {
 // wants to be an object.
 func (k *call) plain(msg *wire.Message) []wire.Edit {
 	raw := msg.Raw
-	edits, _ := edit(raw, msg.Result.Start, func(name []byte, value wire.Span) verdict {
+	edits, _ := wire.EditMembers(raw, msg.Result.Start, func(name []byte, value wire.Span) verdict {
 		switch string(name) {
 		case "resultType", "ttlMs", "cacheScope":
 			return goes
@@ -82,7 +82,7 @@ func withoutMeta(raw []byte, meta wire.Span, key string) verdict {
 		return stays
 	}
 	found := false
-	edits, left := edit(raw, meta.Start, func(name []byte, _ wire.Span) verdict {
+	edits, left := wire.EditMembers(raw, meta.Start, func(name []byte, _ wire.Span) verdict {
 		if string(name) == key {
 			found = true
 			return goes
@@ -92,5 +92,5 @@ func withoutMeta(raw []byte, meta wire.Span, key string) verdict {
 	if found && !left {
 		return goes
 	}
-	return verdict{edits: edits}
+	return verdict{Edits: edits}
 }

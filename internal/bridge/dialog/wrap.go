@@ -45,7 +45,7 @@ func (k *call) wrapTools(raw []byte, list wire.Span) verdict {
 		wrap := !isObjectSchema(raw, schema) && raw[schema.Start] != 'n' // null: there is none
 		k.c.noteWrapped(name.Of(raw), wrap)
 		if wrap {
-			v.edits = append(v.edits, wire.Edit{Span: schema, New: wrapSchema(raw, schema)})
+			v.Edits = append(v.Edits, wire.Edit{Span: schema, New: wrapSchema(raw, schema)})
 		}
 	}
 	return v
@@ -83,11 +83,11 @@ func wrapSchema(raw []byte, schema wire.Span) []byte {
 			out = append(out, quoted("$schema", dialect.Of(raw))...)
 			out = append(out, ',')
 		}
-		edits, _ := edit(raw, schema.Start, func(name []byte, value wire.Span) verdict {
+		edits, _ := wire.EditMembers(raw, schema.Start, func(name []byte, value wire.Span) verdict {
 			if string(name) == "$schema" {
 				return goes
 			}
-			return verdict{edits: keyword(raw, string(name), value)}
+			return verdict{Edits: keyword(raw, string(name), value)}
 		})
 		inner = within(raw, schema, edits)
 	}

@@ -37,31 +37,8 @@ func splice(raw []byte, edits []wire.Edit) []byte {
 
 // drop appends the edits that take members out of an object, by their decoded names.
 func drop(edits []wire.Edit, raw []byte, object wire.Span, out func(name []byte) bool) []wire.Edit {
-	// A member goes with what stands between it and the next one. Those at the end
-	// go with what stands between them and the last that stays.
-	var from, stays uint32 // begin of a run of members that go; end of the last one that stays
-	for token, value := range wire.Members(raw, object.Start) {
-		name, _ := wire.Unquote(token.Of(raw))
-		switch {
-		case out(name):
-			if from == 0 {
-				from = token.Start
-			}
-			continue
-		case from != 0:
-			edits = append(edits, wire.Edit{Span: wire.Span{Start: from, End: token.Start}})
-			from = 0
-		}
-		stays = value.End
-	}
-	if from == 0 {
-		return edits
-	}
-	if stays != 0 {
-		from = stays
-	}
-	end := object.End - 1 // of the last member, or the space after it
-	return append(edits, wire.Edit{Span: wire.Span{Start: from, End: end}})
+	cuts, _ := wire.EditMembers(raw, object.Start, func(name []byte, _ wire.Span) wire.Change { return wire.Change{Drop: out(name)} })
+	return append(edits, cuts...)
 }
 
 // without is a copy of the object in raw without some members.

@@ -14,7 +14,7 @@ func TestDown(t *testing.T) {
 	for _, tt := range []struct{ in, out string }{
 		{`{"id":1,"jsonrpc":"2.0","method":"m","params":{"_meta":{"io.modelcontextprotocol/a":1}}}`, `{"id":7,"jsonrpc":"2.0","method":"m","params":{"_meta":{}}}`},
 		{`{"params":{"requestState":"s","_meta":{ "a":1 , "io.modelcontextprotocol/a":{} , "\u0069o.modelcontextprotocol/b":2 },"inputResponses":{} },"jsonrpc":"2.0","method":"m","id":"x"}`,
-			`{"params":{"_meta":{ "a":1}},"jsonrpc":"2.0","method":"m","id":7}`},
+			`{"params":{"_meta":{ "a":1 } },"jsonrpc":"2.0","method":"m","id":7}`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"IO.modelcontextprotocol/z":1,"progressToken":"p","b":1.0}}}`, `{"jsonrpc":"2.0","id":7,"method":"m","params":{"_meta":{"progressToken":7,"b":1.0}}}`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":1.5}}}`, `{"jsonrpc":"2.0","id":7,"method":"m","params":{"_meta":{"progressToken":1.5}}}`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{"inputResponses":[]}}`, `{"jsonrpc":"2.0","id":7,"method":"m","params":{}}`},
