@@ -29,7 +29,6 @@ func (m *members) run() {
 // beat lists and registers. The list comes first, to see whether the own lease
 // ran out. It tells whether the store took both.
 func (m *members) beat() bool {
-	began := time.Now()
 	listed, listErr := m.list()
 	ctx, cancel := context.WithTimeout(m.life, storeTimeout)
 	defer cancel()
@@ -45,8 +44,9 @@ func (m *members) beat() bool {
 		return false
 	}
 	// A process that was stopped for long sees no failure; what happened to its
-	// lease meanwhile shows in the list, or by how long it was away.
-	lapsed := !m.renewed.IsZero() && (!listed || began.Sub(m.renewed) >= m.lease)
+	// lease meanwhile shows in the list, or by how long it may have been since the
+	// last registration until this one.
+	lapsed := !m.renewed.IsZero() && (!listed || time.Since(m.renewed) >= m.lease)
 	m.found(lapsed)
 	m.renewed = put
 	return true

@@ -180,23 +180,63 @@ func TestReturnOfOneThatWasCutOff(t *testing.T) {
 }
 
 // A process that was stopped sees no failure: its lease ran out all the same.
+// slowAfterList takes a while after the store has answered its next list.
+type slowAfterList struct {
+	*Memory
+	next atomic.Int64 // ns
+}
+
+func (s *slowAfterList) List(ctx context.Context) (map[string][]byte, error) {
+	all, err := s.Memory.List(ctx)
+	time.Sleep(time.Duration(s.next.Swap(0)))
+	return all, err
+}
+
 func TestReturnOfOneThatWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := new(Memory)
-		a, _ := testMember(t, reg, "a")
+		slow := &slowAfterList{Memory: reg}
+		a, _ := testMember(t, slow, "a")
 		time.Sleep(time.Minute)
+		synctest.Wait()                  // the heartbeat of this very moment is over
 		_ = reg.Remove(t.Context(), "a") // as if the lease were over
 		time.Sleep(DefaultHeartbeat)
-		<-a.back
+		wantBack(t, a, "after it was not registered")
 
-		stopped := make(chan struct{})
-		reg.Fault(func(context.Context, string) error { <-stopped; return nil })
-		time.Sleep(15 * time.Second)
-		reg.Fault(nil)
-		close(stopped)
-		time.Sleep(DefaultHeartbeat)
-		<-a.back
+		// Stopped in the middle of a heartbeat, at each of its calls of the store:
+		// its lease is over before the call takes place.
+		for _, at := range []string{"list", "put"} {
+			stopped := make(chan struct{})
+			reg.Fault(func(_ context.Context, op string) error {
+				if op == at {
+					<-stopped
+				}
+				return nil
+			})
+			time.Sleep(15 * time.Second)
+			reg.Fault(nil)
+			close(stopped)
+			time.Sleep(DefaultHeartbeat)
+			wantBack(t, a, "after it was stopped at "+at)
+			time.Sleep(time.Minute)
+		}
+
+		// And between the two, where neither call sees it.
+		synctest.Wait()
+		slow.next.Store(int64(15 * time.Second))
+		time.Sleep(15*time.Second + DefaultHeartbeat)
+		wantBack(t, a, "after it was stopped between list and put")
 	})
+}
+
+func wantBack(t *testing.T, m *members, when string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-m.back:
+	default:
+		t.Errorf("its return is not told %s", when)
+	}
 }
 
 func TestAtStart(t *testing.T) {
