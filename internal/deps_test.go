@@ -16,9 +16,9 @@ const module = "github.com/signalbox-mcp/signalbox/"
 // layers: a package may import those of earlier rows, and in its own row only
 // what allowed names.
 var layers = [][]string{
-	{"internal/buf", "internal/gcpace", "internal/observe", "internal/trace"},
+	{"internal/buf", "internal/gcpace", "internal/trace"},
 	{"internal/wire", "internal/sse", "internal/mcp", "internal/child", "internal/guard", "internal/h1", "internal/httpd", "internal/config"},
-	{"internal/session", "internal/upstream", "internal/auth", "internal/audit"},
+	{"internal/session", "internal/upstream", "internal/auth", "internal/audit", "internal/observe"},
 	{"internal/bridge/state", "internal/bridge/header"},
 	{"internal/bridge/park", "internal/bridge/dialog", "internal/session/sessiontest", "internal/trace/tracetest", "internal/auth/authtest", "internal/upstream/process", "internal/upstream/remote", "internal/policy", "internal/live", "internal/session/redis", "internal/session/redis/redistest", "internal/cluster"},
 	{"internal/bridge", "internal/front", "internal/stdio", "internal/admin", "internal/doctor", "internal/cluster/clustertest"},

@@ -51,7 +51,8 @@ func Handler(cfg Config) http.Handler {
 	a := &api{cfg: cfg}
 	page := newPage()
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+	// Not compressed: a compressor takes a megabyte for each reading, more than the page has.
+	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{DisableCompression: true}))
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusFound))
 	mux.Handle("GET /status", page)
 	mux.Handle("GET /status/{$}", page)

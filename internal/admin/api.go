@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-mcp/signalbox/internal/live"
 	"github.com/signalbox-mcp/signalbox/internal/observe"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 type api struct{ cfg Config }
@@ -69,9 +70,9 @@ func (a *api) session(w http.ResponseWriter, r *http.Request) {
 
 func messageOf(m *observe.Message) Message {
 	out := Message{
-		Time: m.Time.UTC(), Direction: m.Direction.String(), Kind: m.Kind, Method: m.Method, ID: m.ID(), Bytes: m.Size, Reason: m.Reason,
+		Time: m.Time().UTC(), Direction: m.Direction.String(), Kind: m.Kind.String(), Method: m.Method(), ID: m.ID(), Bytes: m.Size(), Reason: m.Reason(),
 	}
-	if m.Kind == "response" && m.Direction == observe.ToClient {
+	if m.Kind == wire.Response && m.Direction == observe.ToClient {
 		out.Millis = millis(m.Duration)
 	}
 	return out

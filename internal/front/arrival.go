@@ -10,14 +10,14 @@ func (f *Front) now() time.Time {
 	return time.Now()
 }
 
-// arrived is when a request would have arrived whose body came at once: now,
-// less the time from began to found, which was spent on it before its body was
-// read.
-func (f *Front) arrived(began, found time.Time) time.Time {
+// arrived is when a request would have arrived whose body came at once: when it
+// was read, less the time from began to asked, which was spent on it before
+// its body was read.
+func (f *Front) arrived(began time.Time, body received) time.Time {
 	if !f.cfg.Timed {
 		return time.Time{}
 	}
-	return time.Now().Add(began.Sub(found))
+	return body.at.Add(began.Sub(body.asked))
 }
 
 // refuse counts a request that is answered with an error of Signalbox itself.

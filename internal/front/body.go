@@ -34,11 +34,17 @@ func tooLarge(w http.ResponseWriter, limit int64) error {
 	return e
 }
 
+// received is a body, and when it was read.
+type received struct {
+	data      []byte
+	asked, at time.Time // the beginning and the end of reading
+}
+
 // readBody reads a whole body of at most limit bytes. A client has the read
 // timeout for each part, so that a slow one is let go but a big body is not.
-func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_ []byte, err error) {
+func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_ received, err error) {
 	if r.ContentLength > limit {
-		return nil, tooLarge(w, limit)
+		return received{}, tooLarge(w, limit)
 	}
 	src := &bodyReader{f: f, r: r.Body, control: http.NewResponseController(w), began: time.Now()}
 	defer func() { src.done(err) }()
@@ -50,17 +56,17 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, limit int64) (_
 		_, err = buf.ReadFrom(io.LimitReader(src, limit+1))
 		body = buf.Bytes()
 		if int64(len(body)) > limit {
-			return nil, tooLarge(w, limit)
+			return received{}, tooLarge(w, limit)
 		}
 	}
 	if errors.Is(err, errBudget) {
-		return nil, err
+		return received{}, err
 	}
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, mcp.CodeParse, "body", "the body could not be read to its end")
+		return received{}, refuse(http.StatusBadRequest, mcp.CodeParse, "body", "the body could not be read to its end")
 	}
 	f.cfg.Metrics.in.Add(float64(len(body)))
-	return body, nil
+	return received{body, src.began, time.Now()}, nil
 }
 
 // readExactly reads n bytes. Memory is taken as they come: a client cannot have
@@ -100,7 +106,10 @@ var errBudget = over("bodies that are being read", http.StatusServiceUnavailable
 
 func (b *bodyReader) Read(p []byte) (int, error) {
 	timeout := b.f.cfg.ReadTimeout
-	at := time.Now().Add(timeout)
+	at := b.began.Add(timeout)
+	if b.n > 0 {
+		at = time.Now().Add(timeout)
+	}
 	if last := b.began.Add(timeout + time.Duration(b.n)*time.Second/leastRate); last.Before(at) {
 		at = last
 	}

@@ -39,7 +39,7 @@ type exchange struct {
 	takes      live.Takes
 	revision   mcp.Revision
 	batch      bool
-	until      time.Time // a call may run in this goroutine
+	until      time.Time // a call may run in this goroutine; decideWait after the body was read
 	arrived    time.Time // see upstream.Request
 	opening    bool      // the answer to initialize is outstanding
 	perRequest bool      // the message is of the per-request era
@@ -47,11 +47,10 @@ type exchange struct {
 }
 
 // run answers a POST: with JSON where the responses are all there before
-// anything else and within decideWait, or where the client takes nothing else;
+// anything else and by x.until, or where the client takes nothing else;
 // with an event stream in all other cases.
 func (x *exchange) run(reader *live.Reader) {
 	defer reader.Close()
-	x.until = time.Now().Add(decideWait)
 	var wait <-chan time.Time
 	var buf [4]live.Event
 	events := buf[:0]

@@ -70,7 +70,8 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 	if missing != nil && home == "" {
 		limit = min(limit, echoLimit)
 	}
-	body, err := f.readBody(w, r, limit)
+	received, err := f.readBody(w, r, limit)
+	body := received.data
 	switch {
 	case err == nil && home != "":
 		f.forward(w, r, b, id, home, nil, body)

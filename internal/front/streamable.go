@@ -53,8 +53,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 			limit = min(limit, echoLimit)
 		}
 	}
-	found := f.now()
-	body, err := f.readBody(w, r, limit)
+	received, err := f.readBody(w, r, limit)
 	if err != nil {
 		if missing != nil {
 			err = missing
@@ -63,7 +62,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		x.fail(err)
 		return
 	}
-	x.arrived = f.arrived(began, found)
+	body := received.data
+	x.arrived, x.until = f.arrived(began, received), received.at.Add(decideWait)
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return

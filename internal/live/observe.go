@@ -47,13 +47,9 @@ func (s *Session) sawLocked(req *upstream.Request) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	m := observe.Message{Time: at, Direction: observe.FromClient, Kind: msg.Kind.String(), Size: len(msg.Raw)}
-	switch {
-	case msg.Kind == wire.Response:
-	case req.Method != mcp.Other:
-		m.Method = req.Method.String()
-	default:
-		m.Method = observe.Method(msg.MethodName())
+	m := observe.NewMessage(at, observe.FromClient, msg.Kind, req.Method, len(msg.Raw))
+	if req.Method == mcp.Other && msg.Kind != wire.Response {
+		m.SetMethod(msg.MethodName())
 	}
 	m.SetID(msg.Bytes(msg.ID))
 	s.tapeLocked(&m)
@@ -80,24 +76,25 @@ func (s *Session) sentLocked(f *upstream.Frame, c *callSink) {
 	if !s.m.cfg.Observe.On() {
 		return
 	}
-	m := observe.Message{Time: time.Now(), Direction: observe.ToClient, Kind: "notification", Method: f.Method.String(), Size: len(f.Data)}
+	now := time.Now()
 	if f.Relation == upstream.Reply && c != nil {
-		s.repliedLocked(&m, c)
+		s.repliedLocked(now, len(f.Data), c)
 		return
 	}
+	m := observe.NewMessage(now, observe.ToClient, wire.Notification, f.Method, len(f.Data))
 	if len(f.Data) <= maxPeek && (f.Method == mcp.Other || asks(f.Method)) {
 		id, _ := wire.Lookup(f.Data, "id")
 		m.SetID(id.Of(f.Data))
 		if f.Method == mcp.Other {
 			at, _ := wire.Lookup(f.Data, "method")
 			name, _ := wire.Unquote(at.Of(f.Data))
-			m.Method = observe.Method(name)
+			m.SetMethod(name)
 		}
 		if id.Present() {
-			m.Kind = "request"
+			m.Kind = wire.Request
 		}
 	} else if asks(f.Method) {
-		m.Kind = "request"
+		m.Kind = wire.Request
 	}
 	s.tapeLocked(&m)
 }
@@ -119,13 +116,20 @@ func asks(m mcp.Method) bool {
 	return false
 }
 
-func (s *Session) repliedLocked(m *observe.Message, c *callSink) {
-	m.Kind, m.Method, m.Duration = "response", c.method.String(), m.Time.Sub(c.started)
-	m.SetID(c.id)
-	s.tapeLocked(m)
+func (s *Session) repliedLocked(now time.Time, size int, c *callSink) {
+	m := c.answer(now, size)
+	s.tapeLocked(&m)
 	if st := c.st; st.reader != nil && st.lag.seq == 0 && c.handed > 0 {
-		st.lag = lag{st.last(), m.Time, c.handed}
+		st.lag = lag{st.last(), now, c.handed}
 	}
+}
+
+// answer is the entry of the call's answer.
+func (c *callSink) answer(now time.Time, size int) observe.Message {
+	m := observe.NewMessage(now, observe.ToClient, wire.Response, c.method, size)
+	m.Duration = now.Sub(c.started)
+	m.SetID(c.id)
+	return m
 }
 
 // failedLocked notes that a call got an error of Signalbox itself, of n bytes.
@@ -133,12 +137,8 @@ func (s *Session) failedLocked(c *callSink, n int, reason error) {
 	if !s.m.cfg.Observe.On() {
 		return
 	}
-	now := time.Now()
-	m := observe.Message{
-		Time: now, Direction: observe.ToClient, Kind: "response", Method: c.method.String(), Size: n,
-		Duration: now.Sub(c.started), Reason: upstream.RPCError(reason).Reason,
-	}
-	m.SetID(c.id)
+	m := c.answer(time.Now(), n)
+	m.SetReason(upstream.RPCError(reason).Reason)
 	s.tapeLocked(&m)
 }
 
@@ -154,12 +154,11 @@ func (c *callSink) handedLocked() {
 	c.handed = max(time.Since(from), 1)
 }
 
-// writtenLocked: the client has everything up to a position.
-func (st *Stream) writtenLocked(pos uint64) {
+// writtenLocked: the client has everything up to a position since now.
+func (st *Stream) writtenLocked(pos uint64, now time.Time) {
 	if st.lag.seq == 0 || pos < st.lag.seq {
 		return
 	}
-	now := time.Now()
 	added := st.lag.told + now.Sub(st.lag.at)
 	st.s.m.cfg.Observe.Added(now, added)
 	st.s.m.cfg.Metrics.of(st.s.backend).added.Observe(added.Seconds())

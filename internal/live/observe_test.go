@@ -28,12 +28,12 @@ func (r *rig) tape(s *Session) string {
 	}
 	var lines []string
 	for _, m := range messages {
-		line := fmt.Sprintf("%s %s %s %s %d", m.Direction, m.Kind, m.Method, m.ID(), m.Size)
+		line := fmt.Sprintf("%s %s %s %s %d", m.Direction, m.Kind, m.Method(), m.ID(), m.Size())
 		if m.Duration > 0 {
 			line += " " + m.Duration.String()
 		}
-		if m.Reason != "" {
-			line += " " + m.Reason
+		if reason := m.Reason(); reason != "" {
+			line += " " + reason
 		}
 		lines = append(lines, line)
 	}

@@ -58,9 +58,10 @@ func (r *Reader) detachLocked() {
 		return
 	}
 	r.st.reader = nil
-	r.st.lag = lag{}
 	r.st.s.readers--
 	r.st.s.usedLocked()
+	r.st.writtenLocked(r.written, r.st.s.lastUse)
+	r.st.lag = lag{}
 	if !r.st.own { // its events are for one stream only, delivered or lost with it
 		r.st.sent = min(r.st.sent, r.written)
 	}
@@ -104,7 +105,9 @@ func (r *Reader) Take(buf []Event) (events []Event, over bool, err error) {
 	}
 	r.written = r.pos
 	r.behind = [kinds]backlog{}
-	st.writtenLocked(r.written)
+	if st.lag.seq > 0 {
+		st.writtenLocked(r.written, time.Now())
+	}
 	if r.pos < st.last() {
 		events = append(buf, st.log[r.pos-st.dropped:]...)
 		r.pos = st.last()
@@ -144,14 +147,12 @@ func (r *Reader) Spent() []byte {
 	st := r.st
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	if st.reader == r {
-		st.writtenLocked(r.pos)
-	}
+	r.written = r.pos
 	if !st.ended || st.keep || st.own || st.reader != r || len(st.log) != 1 {
 		return nil
 	}
 	buffer := st.log[0].buffer
-	st.log[0].buffer = nil
+	st.freeLocked()
 	return buffer
 }
 

@@ -36,8 +36,9 @@ type callSink struct {
 	doomed  error // cancel as soon as call is known
 }
 
+// newCallSink makes the sink of a call which the session has just been used for.
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
-	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: time.Now(), arrived: req.Arrived}
+	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: st.s.lastUse, arrived: req.Arrived}
 	c.measure(req)
 	c.trace(req)
 	if st.s.m.cfg.Audit != nil {
@@ -132,9 +133,10 @@ func (c *callSink) End(reason error) {
 	replied, failed, size := c.replied, c.failed, c.size
 	abandoned := c.method == mcp.Initialize && s.abandoned
 	s.closeCallLocked(c)
+	now := s.lastUse
 	s.mu.Unlock()
 	s.delivered(cut && c.st.own)
-	how, now := outcome(replied, failed, c.refused, reason), time.Now()
+	how := outcome(replied, failed, c.refused, reason)
 	c.count(size, how, now)
 	c.log(how, size, now)
 	c.traced(how, size)

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
@@ -16,11 +19,11 @@ func TestTapeKeepsTheLast(t *testing.T) {
 		t.Fatalf("a new tape has %d messages", len(got))
 	}
 	for i := range TapeLength + 10 {
-		m := Message{Size: i}
+		m := NewMessage(began, FromClient, wire.Request, mcp.Ping, i)
 		m.SetID(fmt.Appendf(nil, "%d", i))
 		tape.Add(&m)
-		if got := tape.Messages(); got[len(got)-1].Size != i || got[0].Size != max(0, i+1-TapeLength) {
-			t.Fatalf("after %d: from %d to %d", i, got[0].Size, got[len(got)-1].Size)
+		if got := tape.Messages(); got[len(got)-1].Size() != i || got[0].Size() != max(0, i+1-TapeLength) {
+			t.Fatalf("after %d: from %d to %d", i, got[0].Size(), got[len(got)-1].Size())
 		}
 	}
 	if got := tape.Messages(); len(got) != TapeLength || got[0].ID() != "10" {
@@ -28,11 +31,21 @@ func TestTapeKeepsTheLast(t *testing.T) {
 	}
 }
 
+func TestMessage(t *testing.T) {
+	m := NewMessage(began, ToClient, wire.Response, mcp.Ping, 1<<40)
+	if m.Size() != 1<<32-1 || m.Reason() != "" || m.Method() != "ping" || !m.Time().Equal(began) {
+		t.Errorf("%d bytes, %q, %s, %v", m.Size(), m.Reason(), m.Method(), m.Time())
+	}
+	if m.SetReason("timeout"); m.Reason() != "timeout" || m.Method() != "ping" {
+		t.Errorf("%q, %s", m.Reason(), m.Method())
+	}
+}
+
 func TestFullTapeDoesNotAllocate(t *testing.T) {
 	var tape Tape
 	id := []byte(`"an id"`)
 	add := func() {
-		m := Message{Time: began, Kind: "request", Method: "tools/call", Size: 7}
+		m := NewMessage(began, FromClient, wire.Request, mcp.ToolsCall, 7)
 		m.SetID(id)
 		tape.Add(&m)
 	}
@@ -58,8 +71,11 @@ func TestTextsOfPeersAreCut(t *testing.T) {
 			t.Errorf("%s is kept as %s, want %s", in, m.ID(), want)
 		}
 	}
-	if got := Method([]byte("a" + strings.Repeat("ä", 40))); got != "a"+strings.Repeat("ä", 31) {
-		t.Errorf("method: %s", got)
+	for in, want := range map[string]string{"": "", "x/y": "x/y", "a" + strings.Repeat("ä", 40): "a" + strings.Repeat("ä", 31)} {
+		m := NewMessage(began, ToClient, wire.Request, mcp.Other, 1)
+		if m.SetMethod([]byte(in)); m.Method() != want {
+			t.Errorf("method: %q is kept as %q, want %q", in, m.Method(), want)
+		}
 	}
 }
 

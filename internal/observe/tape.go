@@ -1,8 +1,12 @@
 package observe
 
 import (
+	"math"
 	"time"
 	"unicode/utf8"
+
+	"github.com/signalbox-mcp/signalbox/internal/mcp"
+	"github.com/signalbox-mcp/signalbox/internal/wire"
 )
 
 // TapeLength is how many messages of a session are kept.
@@ -29,18 +33,77 @@ func (d Direction) String() string {
 	return "from_client"
 }
 
-// Message is one message of a session, without its contents.
+// Message is one message of a session, without its contents. It is small, for
+// one is written down with every message.
 type Message struct {
-	Time      time.Time
-	Direction Direction
-	Kind      string        // "request", "response" or "notification"
-	Method    string        // of a response: that of its request, "" if it is not known; cut by Method
-	Size      int           // bytes
+	at        int64         // ns since 1970
 	Duration  time.Duration // of a response: since its request came; else 0
-	Reason    string        // why Signalbox answered with an error of its own; "": it did not
+	text      *text         // nil: there is none
+	size      uint32        // bytes
+	Direction Direction
+	Kind      wire.Kind
+	method    mcp.Method // of a response: that of its request
+	idLen     uint8
+	id        [maxID]byte
+}
 
-	id    [maxID]byte
-	idLen uint8
+// text is what few messages have.
+type text struct{ method, reason string }
+
+// NewMessage is a message of size bytes at a time. mcp.Other: the method is not
+// known, or none of the protocol's.
+func NewMessage(at time.Time, d Direction, kind wire.Kind, method mcp.Method, size int) Message {
+	return Message{at: at.UnixNano(), Direction: d, Kind: kind, method: method, size: uint32(min(size, math.MaxUint32))}
+}
+
+// Time is when it passed.
+func (m *Message) Time() time.Time { return time.Unix(0, m.at) }
+
+// Size is its length in bytes, 4 GiB at most.
+func (m *Message) Size() int { return int(m.size) }
+
+// Method is its method, that of its request for a response, cut; "" if it is not
+// known.
+func (m *Message) Method() string {
+	switch {
+	case m.method != mcp.Other:
+		return m.method.String()
+	case m.text != nil:
+		return m.text.method
+	}
+	return ""
+}
+
+// Reason tells why Signalbox answered with an error of its own; "": it did not.
+func (m *Message) Reason() string {
+	if m.text == nil {
+		return ""
+	}
+	return m.text.reason
+}
+
+// SetReason tells why Signalbox answered with an error of its own.
+func (m *Message) SetReason(reason string) { m.edit().reason = reason }
+
+// SetMethod keeps the beginning of a method's name that is none of the
+// protocol's.
+func (m *Message) SetMethod(name []byte) {
+	n := len(name)
+	if n > maxMethod {
+		for n = maxMethod; n > 0 && !utf8.RuneStart(name[n]); {
+			n--
+		}
+	}
+	if n > 0 {
+		m.edit().method = string(name[:n])
+	}
+}
+
+func (m *Message) edit() *text {
+	if m.text == nil {
+		m.text = new(text)
+	}
+	return m.text
 }
 
 // SetID keeps the beginning of a raw id token. It does not allocate.
@@ -55,18 +118,6 @@ func (m *Message) SetID(token []byte) {
 // ID is the id token as it came, quotes included, at most 32 bytes of it; "" if
 // the message has none.
 func (m *Message) ID() string { return string(m.id[:m.idLen]) }
-
-// Method keeps the beginning of a method's name that is none of the protocol's.
-func Method(name []byte) string {
-	if len(name) <= maxMethod {
-		return string(name)
-	}
-	n := maxMethod
-	for n > 0 && !utf8.RuneStart(name[n]) {
-		n--
-	}
-	return string(name[:n])
-}
 
 // Tape is the last messages of one session. It is guarded by its owner. The zero
 // value is empty, and grows with what is put on it, up to TapeLength.
