@@ -31,9 +31,10 @@ func (r *rig) scrape() string {
 	w := httptest.NewRecorder()
 	req := httptest.NewRequest("GET", "/metrics", nil)
 	req.Host = "127.0.0.1"
+	req.Header.Set("Accept-Encoding", "gzip, zstd") // as Prometheus asks
 	r.handler.ServeHTTP(w, req)
-	if w.Code != 200 {
-		r.t.Fatalf("status %d", w.Code)
+	if enc := w.Header().Get("Content-Encoding"); w.Code != 200 || enc != "" {
+		r.t.Fatalf("status %d, encoding %q", w.Code, enc)
 	}
 	return w.Body.String()
 }
