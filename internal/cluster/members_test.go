@@ -179,7 +179,6 @@ func TestReturnOfOneThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A process that was stopped sees no failure: its lease ran out all the same.
 // slowAfterList takes a while after the store has answered its next list.
 type slowAfterList struct {
 	*Memory
@@ -192,6 +191,7 @@ func (s *slowAfterList) List(ctx context.Context) (map[string][]byte, error) {
 	return all, err
 }
 
+// A process that was stopped sees no failure: its lease ran out all the same.
 func TestReturnOfOneThatWasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := new(Memory)

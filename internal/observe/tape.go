@@ -53,7 +53,7 @@ type text struct{ method, reason string }
 // NewMessage is a message of size bytes at a time. mcp.Other: the method is not
 // known, or none of the protocol's.
 func NewMessage(at time.Time, d Direction, kind wire.Kind, method mcp.Method, size int) Message {
-	return Message{at: at.UnixNano(), Direction: d, Kind: kind, method: method, size: uint32(min(size, math.MaxUint32))}
+	return Message{at: at.UnixNano(), Direction: d, Kind: kind, method: method, size: uint32(min(uint64(size), math.MaxUint32))}
 }
 
 // Time is when it passed.
