@@ -49,6 +49,7 @@ cross:
 	CGO_ENABLED=0 GOOS=darwin go build -o /dev/null ./cmd/signalbox
 	CGO_ENABLED=0 GOOS=windows go vet ./...
 	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/signalbox
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm go build -o /dev/null ./cmd/signalbox
 
 bench: build $(BENCH_NPM)
 	cd bench && go run . $(BENCHARGS)

@@ -24,7 +24,7 @@ func IsBatch(b []byte) bool { return at(b, afterBOM(b)) == '[' }
 // JSON, or has more after the first value. -32600: the array is empty, b is no
 // array, or nesting beyond MaxDepth.
 func SplitBatch(b []byte) ([][]byte, error) {
-	if len(b) > math.MaxUint32 {
+	if uint64(len(b)) > math.MaxUint32 {
 		return nil, invalid("longer than 4 GiB")
 	}
 	if !utf8.Valid(b) {

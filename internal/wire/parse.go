@@ -17,7 +17,7 @@ import (
 // in which a member that the proxy reads stands twice. A syntax error
 // anywhere in the value comes before faults of the second kind.
 func Parse(b []byte) (m Message, err error) {
-	if len(b) > math.MaxUint32 {
+	if uint64(len(b)) > math.MaxUint32 {
 		return m, invalid("longer than 4 GiB")
 	}
 	if !utf8.Valid(b) {
