@@ -70,8 +70,8 @@ func (f *Front) messages(w http.ResponseWriter, r *http.Request, b *live.Backend
 	if missing != nil && home == "" {
 		limit = min(limit, echoLimit)
 	}
-	received, err := f.readBody(w, r, limit)
-	body := received.data
+	read, err := f.readBody(w, r, limit)
+	body := read.data
 	switch {
 	case err == nil && home != "":
 		f.forward(w, r, b, id, home, nil, body)

@@ -53,7 +53,7 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 			limit = min(limit, echoLimit)
 		}
 	}
-	received, err := f.readBody(w, r, limit)
+	read, err := f.readBody(w, r, limit)
 	if err != nil {
 		if missing != nil {
 			err = missing
@@ -62,8 +62,8 @@ func (f *Front) post(w http.ResponseWriter, r *http.Request, b *live.Backend) {
 		x.fail(err)
 		return
 	}
-	body := received.data
-	x.arrived, x.until = f.arrived(began, received), received.at.Add(decideWait)
+	body := read.data
+	x.arrived, x.until = f.arrived(began, read), read.at.Add(decideWait)
 	if wire.IsBatch(body) && missing == nil {
 		f.batch(x, sess, body)
 		return

@@ -88,14 +88,8 @@ func (m *Message) SetReason(reason string) { m.edit().reason = reason }
 // SetMethod keeps the beginning of a method's name that is none of the
 // protocol's.
 func (m *Message) SetMethod(name []byte) {
-	n := len(name)
-	if n > maxMethod {
-		for n = maxMethod; n > 0 && !utf8.RuneStart(name[n]); {
-			n--
-		}
-	}
-	if n > 0 {
-		m.edit().method = string(name[:n])
+	if len(name) > 0 {
+		m.edit().method = string(cut(name, maxMethod))
 	}
 }
 
@@ -108,11 +102,18 @@ func (m *Message) edit() *text {
 
 // SetID keeps the beginning of a raw id token. It does not allocate.
 func (m *Message) SetID(token []byte) {
-	n := copy(m.id[:], token)
-	for n < len(token) && n > 0 && !utf8.RuneStart(token[n]) {
+	m.idLen = uint8(copy(m.id[:], cut(token, maxID)))
+}
+
+// cut is the beginning of a text, at most n bytes of whole characters.
+func cut(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	m.idLen = uint8(n)
+	return text[:n]
 }
 
 // ID is the id token as it came, quotes included, at most 32 bytes of it; "" if
