@@ -6,8 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 )
 
 // listen binds addr. A loopback address is bound in both families where both
@@ -83,4 +85,17 @@ func newLogger(w io.Writer, level, format string) (*slog.Logger, *slog.LevelVar)
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// lateHandler is a handler that is set after it is in use.
+type lateHandler struct{ handler atomic.Pointer[http.Handler] }
+
+func (l *lateHandler) set(h http.Handler) { l.handler.Store(&h) }
+
+func (l *lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := l.handler.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "this replica is starting", http.StatusServiceUnavailable)
 }

@@ -192,3 +192,27 @@ func (s lonely) Get(ctx context.Context, k session.Key) (session.Record, error) 
 	}
 	return rec, err
 }
+
+// storeWait is how long the start waits for a store that is not required.
+const storeWait = 3 * time.Second
+
+// awaitStore waits for the store at start. One that is required and not there
+// is an error; without any other that is not there, Signalbox is not ready.
+func (a *app) awaitStore(ctx context.Context, c *serveCmd) error {
+	if a.shared == nil {
+		return nil
+	}
+	limit := storeWait
+	if c.StoreRequired {
+		limit = c.StartTimeout
+	}
+	err := a.shared.await(ctx, limit)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return nil
+	case c.StoreRequired:
+		return fmt.Errorf("--store-required: the session store was not reached in %s: %w", limit, err)
+	}
+	a.log.Error("not ready: the session store cannot be reached; trying on", "err", err)
+	return nil
+}

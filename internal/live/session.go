@@ -1,7 +1,6 @@
 package live
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -242,92 +241,4 @@ func (s *Session) Send(req upstream.Request) error {
 		s.greet(opener)
 	}
 	return nil
-}
-
-// unstart lets a legacy client whose initialize failed try again.
-func (s *Session) unstart() {
-	s.mu.Lock()
-	conn := s.conn
-	s.conn, s.opener = nil, nil
-	s.greeted, s.told = false, false
-	s.mu.Unlock()
-	if conn != nil {
-		conn.End(upstream.ErrClosed)
-	}
-}
-
-// Delete ends the session at its client's wish.
-func (s *Session) Delete() { s.end(errDeleted) }
-
-// HungUp ends a legacy session, which lives as long as its stream.
-func (s *Session) HungUp(reason error) {
-	if reason == nil {
-		reason = errHungUp
-	}
-	s.end(reason)
-}
-
-// Abandon is for a client that left before its session began. A server that
-// is still starting is not stopped in the middle of it (it may be downloading),
-// but when it answers.
-func (s *Session) Abandon() {
-	s.mu.Lock()
-	s.abandoned = true
-	over := s.accepted
-	s.mu.Unlock()
-	if over {
-		s.end(errGone)
-	}
-}
-
-// end ends the session once, from any goroutine, and never blocks. At the end
-// of this process a session that others can serve lives on.
-func (s *Session) end(reason error) {
-	s.endAs(reason, errors.Is(reason, upstream.ErrShutdown) && s.Moves())
-}
-
-// endAs ends what is here of the session, and with away nothing else.
-func (s *Session) endAs(reason error, away bool) {
-	s.mu.Lock()
-	if s.ended {
-		s.mu.Unlock()
-		return
-	}
-	s.ended = true
-	conn := s.conn
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.mu.Unlock()
-	first := s.m.remove(s, reason, away)
-	s.m.failed(s.backend, reason)
-	s.tellListener()
-	switch c, movable := conn.(upstream.Movable); {
-	case conn == nil:
-	case away && movable:
-		c.Detach(sessionOver(reason))
-	default:
-		conn.End(sessionOver(reason)) // open calls get their errors now
-	}
-	if first {
-		s.m.release(s.backend, s.principal)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range s.streams {
-		s.endStreamLocked(st)
-	}
-	s.endStreamLocked(s.own)
-}
-
-// endStreamLocked leaves to a reader what it has not fetched yet, and to calls
-// that are just being started the error that they will end with.
-func (s *Session) endStreamLocked(st *Stream) {
-	st.keep = false
-	if st.own || len(st.sinks) == 0 {
-		st.endLocked()
-	}
-	if st.reader == nil {
-		st.freeLocked()
-	}
 }
