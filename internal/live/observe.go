@@ -144,14 +144,18 @@ func (s *Session) failedLocked(c *callSink, n int, reason error) {
 
 // handedLocked notes that the server, or the queue of its process, has the call.
 func (c *callSink) handedLocked() {
-	if !c.st.s.m.cfg.Observe.On() || c.replied {
-		return
+	if c.handed > 0 && !c.replied {
+		c.handed = c.sinceArrival(time.Now())
 	}
+}
+
+// sinceArrival is above zero.
+func (c *callSink) sinceArrival(now time.Time) time.Duration {
 	from := c.arrived
 	if from.IsZero() {
 		from = c.started
 	}
-	c.handed = max(time.Since(from), 1)
+	return max(now.Sub(from), 1)
 }
 
 // writtenLocked: the client has everything up to a position since now.

@@ -194,6 +194,28 @@ func TestAddedTime(t *testing.T) {
 	})
 }
 
+// A server may have answered before the call is known to be with it.
+func TestAddedTimeOfAnAnswerAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := watched(t, nil)
+		r.srv.onCall = func(k *fakeCall) { k.answer(`{}`) }
+		s, _ := r.open()
+		req := request(2, "tools/call")
+		req.Arrived = time.Now().Add(-3 * time.Millisecond)
+		rd, err := s.Call(TakesBoth, []upstream.Request{req})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(rd)
+		time.Sleep(time.Millisecond)
+		rd.Spent()
+		rd.Close()
+		if calls, measured, most := r.added(); calls != 2 || measured != 1 || most != 4*time.Millisecond {
+			t.Errorf("%d calls, %d measured, %v added", calls, measured, most)
+		}
+	})
+}
+
 func TestSlowReadersAreNoted(t *testing.T) {
 	r := watched(t, func(l *Limits) { l.QueueEvents = 2 })
 	s, _ := r.open()

@@ -30,7 +30,7 @@ type callSink struct {
 	replied bool
 	failed  bool // by an error of the server
 	size    measured
-	handed  time.Duration // from arrived until its server had it; 0: not known
+	handed  time.Duration // from arrived until its server had it, or so far; 0: not measured
 	given   bool          // its place in flight is free again
 	over    bool
 	doomed  error // cancel as soon as call is known
@@ -39,6 +39,9 @@ type callSink struct {
 // newCallSink makes the sink of a call which the session has just been used for.
 func newCallSink(st *Stream, req *upstream.Request) *callSink {
 	c := &callSink{st: st, id: bytes.Clone(req.Msg.Bytes(req.Msg.ID)), method: req.Method, started: st.s.lastUse, arrived: req.Arrived}
+	if st.s.m.cfg.Observe.On() && c.method != mcp.Initialize { // whose time is that of a start
+		c.handed = c.sinceArrival(c.started) // the answer may come before anything else is known
+	}
 	c.measure(req)
 	c.trace(req)
 	if st.s.m.cfg.Audit != nil {
