@@ -192,3 +192,23 @@ func TestPlacesUnderLoad(t *testing.T) {
 		}
 	}
 }
+
+// A client that has its answer may make the next call, although the first is not
+// quite over here.
+func TestPlaceIsFreeWithTheAnswer(t *testing.T) {
+	r := newRig(t, func(l *Limits) { l.MaxCalls = 1 })
+	s, _ := r.open()
+	rd, first := r.call(s, 2, TakesBoth)
+	defer rd.Close()
+	if _, err := s.Call(TakesBoth, []upstream.Request{request(3, "tools/call")}); err != ErrCalls {
+		t.Errorf("a call beside the one that there may be: %v", err)
+	}
+	first.deliver(`{"jsonrpc":"2.0","id":2,"result":{}}`, upstream.Reply)
+	second, next := r.call(s, 4, TakesBoth)
+	defer second.Close()
+	first.fail(nil) // ends it
+	if _, err := s.Call(TakesBoth, []upstream.Request{request(5, "tools/call")}); err != ErrCalls {
+		t.Errorf("a place was given back twice: %v", err)
+	}
+	next.answer(`{}`)
+}

@@ -41,6 +41,7 @@ type Session struct {
 	told       bool // what conn, a Listener, was told last
 	telling    bool // somebody is telling it
 	calls      int  // in flight
+	places     int  // that calls have: of those which have no answer
 	readers    int  // open streams
 	logged     int  // bytes in all logs
 	lastUse    time.Time
@@ -147,7 +148,7 @@ func (s *Session) mayCallLocked(n int) error {
 		return ErrNotStarted
 	case s.m.Draining() && !s.movesLocked(): // one that is not at home here is served to the end
 		return ErrDraining
-	case s.calls+n > s.m.cfg.MaxCalls:
+	case s.places+n > s.m.cfg.MaxCalls:
 		return ErrCalls
 	}
 	if err := s.m.places.take(s.principal, n); err != nil {
@@ -169,6 +170,7 @@ func (s *Session) enterLocked(st *Stream, req *upstream.Request) *callSink {
 	sink := newCallSink(st, req)
 	st.sinks = append(st.sinks, sink)
 	s.calls++
+	s.places++
 	s.sawLocked(req)
 	s.callStarted()
 	return sink

@@ -97,6 +97,7 @@ func (c *callSink) giveLocked() {
 		return
 	}
 	c.given = true
+	c.st.s.places--
 	c.st.s.m.places.give(c.st.s.principal)
 }
 
